@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
+/* The ABI between the kernel side (bpf/) and prismd: the only header that both include. All times are nanoseconds of the
+ * boot clock (CLOCK_BOOTTIME); "handle" is a number that is never used twice while prismd runs. */
+#ifndef PRISM_H
+#define PRISM_H
+
+#define PRISM_COMM_LENGTH 16
+#define PRISM_HISTOGRAM_BUCKETS 8
+
+/* A stretch in one state is split off as a "lead" (see struct prism_thread_time) when it began this long before the
+ * generation did: shorter ones are part of the interval in which they end. */
+#define PRISM_LONG_STATE_NS 1000000000ULL
+
+/* How many of the last time slices of a CPU are remembered to say who ran while a thread waited. A power of two. */
+#define PRISM_SLICES 32
+
+enum prism_state {
+        PRISM_STATE_NONE, /* tracked, but no transition and no initial state seen yet */
+        PRISM_STATE_RUN,
+        PRISM_STATE_RUNQUEUE,
+        PRISM_STATE_SLEEP, /* interruptible */
+        PRISM_STATE_BLOCK, /* uninterruptible */
+};
+
+/* What a thread can wait on. The order is part of the ABI only between one build's two sides; the store has names. */
+enum prism_kind {
+        PRISM_KIND_NONE,
+        PRISM_KIND_FUTEX,
+        PRISM_KIND_PIPE,
+        PRISM_KIND_FIFO,
+        PRISM_KIND_CHARDEV,
+        PRISM_KIND_UNIX,
+        PRISM_KIND_INET,
+        PRISM_KIND_EPOLL,
+        PRISM_KIND_POLL,
+        PRISM_KIND_EVENTFD,
+        PRISM_KIND_TIMERFD,
+        PRISM_KIND_SIGNALFD,
+        PRISM_KIND_INOTIFY,
+        PRISM_KIND_FILE,
+        PRISM_KIND_DISK,
+        PRISM_KIND_AIO,
+        PRISM_KIND_IO_URING,
+        PRISM_KIND_KERNEL_LOCK,
+        PRISM_KIND_PAGE_FAULT,
+        PRISM_KIND_RECLAIM,
+        PRISM_KIND_TIMER,
+        PRISM_KIND_CHILD,
+        PRISM_KIND_SIGNAL,
+        PRISM_KIND_OTHER,
+        _PRISM_KIND_MAX,
+};
+
+/* Operations. Below PRISM_OP_NAMED: the number of a 64-bit system call; PRISM_OP_COMPAT is set in it for a 32-bit one. */
+#define PRISM_OP_COMPAT 0x4000
+enum prism_op {
+        PRISM_OP_NAMED = 0x8000,
+        PRISM_OP_FUTEX_WAIT = PRISM_OP_NAMED,
+        PRISM_OP_FUTEX_WAIT_BITSET,
+        PRISM_OP_FUTEX_LOCK_PI,
+        PRISM_OP_FUTEX_WAIT_REQUEUE_PI,
+        PRISM_OP_FUTEX_WAITV,     /* the futex that its waker used */
+        PRISM_OP_FUTEX_WAITV_ANY, /* ended by something else: charged to the first of the vector */
+        PRISM_OP_FUTEX2_WAIT,
+        PRISM_OP_STOPPED, /* by a job control signal */
+        PRISM_OP_TRACED,  /* by a debugger */
+        PRISM_OP_FROZEN,  /* by a freezer */
+        PRISM_OP_USER,    /* outside any system call (page fault, work on the way to user mode) */
+        PRISM_OP_IO_WORKER, /* a kernel worker of io_uring */
+        PRISM_OP_EXIT,      /* tear-down of an exiting thread */
+        PRISM_OP_LOST,      /* the wait map was full: the time is kept, what it was waited for is not */
+        PRISM_OP_UNKNOWN,   /* was asleep when tracking began and its registers could not be read */
+        _PRISM_OP_MAX,
+};
+
+enum prism_waker_kind {
+        PRISM_WAKER_UNSEEN, /* no wake was delivered to us */
+        PRISM_WAKER_THREAD,
+        PRISM_WAKER_IRQ,
+        PRISM_WAKER_TIMER,
+};
+
+/* Why something was not recorded. Each has a counter in `losses`; names in daemon/names.c. */
+enum prism_loss {
+        PRISM_LOSS_THREAD_LIMIT,   /* no free thread slot */
+        PRISM_LOSS_STORAGE_FULL,   /* task storage could not be created */
+        PRISM_LOSS_STORAGE_BUSY,   /* task storage of a tracked thread could not be read (kernels before 6.2) */
+        PRISM_LOSS_WAIT_FULL,      /* wait map: no room */
+        PRISM_LOSS_WAIT_BUSY,      /* wait map: any other error */
+        PRISM_LOSS_INSTEAD_FULL,   /* ran_instead map: no room (the time becomes unnamed) */
+        PRISM_LOSS_INSTEAD_BUSY,
+        PRISM_LOSS_MISSED_SWITCH,  /* a switch was not delivered and was inferred */
+        PRISM_LOSS_MISSED_WAKE,    /* a wake was not delivered and was inferred */
+        PRISM_LOSS_EVENT_FULL,     /* ring buffer of rare events */
+        PRISM_LOSS_FUTEX_KEY,      /* a shared futex could not be resolved at the moment of blocking */
+        PRISM_LOSS_SNAPSHOT_RACE,  /* a thread's state changed faster than it could be read */
+        _PRISM_LOSS_MAX,
+};
+
+/* What a wait is for. `space` and `address` identify it within `kind`:
+ *   futex, private: address space id, address. futex, shared: inode sequence, offset in the file.
+ *   all others so far: 0, 0 (kind and op say it all). */
+struct prism_resource {
+        unsigned long long space;
+        unsigned long long address;
+        unsigned short op;
+        unsigned char kind;
+        unsigned char shared; /* futex: `space` is an inode sequence */
+        unsigned int padding;
+};
+
+/* Map `wait`: what one thread waited for in one generation, and who ended it. */
+struct prism_wait_key {
+        unsigned long long thread; /* handle */
+        struct prism_resource resource;
+        unsigned long long waker_start_ns; /* of the waking thread; 0 unless waker_kind is thread */
+        unsigned int waker_tid;            /* the kernel's own number */
+        unsigned int waker_kind;
+};
+
+struct prism_wait_value {
+        unsigned long long total_ns; /* the part inside the generation */
+        unsigned long long ended_ns; /* full length of the waits that ended */
+        unsigned long long max_ns;
+        unsigned long long user_address; /* futex: where the waiter sees it, to look up its name */
+        unsigned int count;
+        unsigned int histogram[PRISM_HISTOGRAM_BUCKETS];
+        unsigned int waker_tgid;                  /* the kernel's own number */
+        unsigned int waker_user_tgid;             /* as prismd's pid namespace numbers it, 0 if it does not */
+        unsigned int waker_user_tid;
+        unsigned long long waker_process_start_ns;
+        char waker_comm[PRISM_COMM_LENGTH];       /* set for untracked wakers only */
+};
+
+/* Map `ran_instead`: which process ran while the thread stood in the run queue. */
+struct prism_instead_key {
+        unsigned long long thread;
+        unsigned long long process_start_ns; /* 0: it was gone when it was charged */
+        unsigned int tgid;                   /* the kernel's own number */
+        unsigned int padding;
+};
+
+struct prism_instead_value {
+        unsigned long long total_ns;
+        unsigned int user_tgid;
+        char comm[PRISM_COMM_LENGTH];
+        unsigned int padding;
+};
+
+/* Array `thread_info`, one element a slot, mapped by prismd. Written when a thread becomes tracked, renamed or execs;
+ * `sequence` is odd while it is being written. prismd reads it when `sequence` moved. */
+struct prism_thread_info {
+        unsigned long long thread; /* handle, 0: never used */
+        unsigned long long start_ns;
+        unsigned long long process_start_ns;
+        unsigned long long tracked_ns; /* since when it is tracked */
+        unsigned long long parent_start_ns;
+        unsigned int tid, tgid; /* the kernel's own numbers */
+        unsigned int user_tid, user_tgid; /* in prismd's pid namespace, 0 if it has none there */
+        unsigned int parent_tgid, user_parent_tgid;
+        unsigned int uid;
+        unsigned int sequence;
+        unsigned int execs;  /* how often its process executed a new image */
+        unsigned int follow; /* enum prism_follow */
+        unsigned int target; /* number of the target that brought it in; children inherit it */
+        unsigned char inherited; /* came in as a new child or thread, not by a mark */
+        unsigned char padding[3];
+        char comm[PRISM_COMM_LENGTH];
+};
+
+enum prism_follow {
+        PRISM_FOLLOW_NONE,     /* this process only (its new threads always) */
+        PRISM_FOLLOW_CHILDREN, /* and the processes it forks */
+};
+
+/* Array `thread_time`, two generations of one element a slot, mapped by prismd, which reads and clears the generation
+ * that no program uses. One writer: the programs that run for the thread, which its run queue lock serialises.
+ *
+ * The main interval is (from_ns, until_ns]. When the state in which the thread entered the generation began long before
+ * it, or before the last flush, the part before the generation is not in the sums but described by the lead: the thread
+ * was in `lead_state`, on `lead_resource` if off the CPU, from lead_from_ns until lead_wake_ns, in the run queue from
+ * there until lead_until_ns. lead_wake_ns is lead_until_ns where the state did not change. */
+struct prism_thread_time {
+        unsigned long long thread; /* handle, 0: nothing in this generation */
+        unsigned long long from_ns;
+        unsigned long long until_ns;
+        unsigned long long run_ns;
+        unsigned long long runqueue_ns;
+        unsigned long long sleep_ns;
+        unsigned long long block_ns;
+        unsigned long long iowait_ns;
+        unsigned long long throttled_ns;
+        unsigned long long healed_ns;
+        unsigned long long named_ns; /* part of runqueue_ns for which ran_instead names a process */
+        unsigned long long lost_ns;  /* part of sleep_ns + block_ns for which there is no entry in `wait` */
+        unsigned int switches;
+        unsigned int preemptions;
+        unsigned long long exit_ns; /* the thread has left the CPU for the last time */
+        unsigned long long lead_from_ns;
+        unsigned long long lead_wake_ns;
+        unsigned long long lead_until_ns;
+        unsigned long long lead_user_address;
+        struct prism_resource lead_resource;
+        unsigned char lead_state;
+        unsigned char lead_iowait;
+        unsigned char lead_throttled;
+        unsigned char padding[5];
+};
+
+/* What the iterator `iter_threads` reports for each tracked thread: the state it is in now. */
+struct prism_inflight {
+        unsigned long long thread;
+        unsigned long long since_ns;
+        unsigned long long wake_ns; /* 0: not woken */
+        unsigned long long user_address;
+        struct prism_resource resource;
+        unsigned int slot;
+        unsigned char state;
+        unsigned char iowait;
+        unsigned char throttled;
+        unsigned char settled; /* a transition has been seen since tracking began */
+};
+
+/* Ring buffer `events`: rare facts that prismd should look at before the next tick. */
+enum prism_event_kind {
+        PRISM_EVENT_PROCESS, /* a process was forked by a tracked one, or a tracked one executed a new image */
+        PRISM_EVENT_EXEC,    /* any process executed a new image (only while settings.report_execs is set) */
+};
+
+struct prism_event {
+        unsigned int kind;
+        unsigned int user_tgid;
+        unsigned int tgid;
+        unsigned int padding;
+        unsigned long long process_start_ns;
+};
+
+#endif
