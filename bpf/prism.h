@@ -224,7 +224,7 @@ struct prism_inflight {
 /* Ring buffer `events`: rare facts that prismd should look at before the next tick. */
 enum prism_event_kind {
         PRISM_EVENT_PROCESS, /* a process was forked by a tracked one, or a tracked one executed a new image */
-        PRISM_EVENT_EXEC,    /* any process executed a new image (only while settings.report_execs is set) */
+        PRISM_EVENT_EXEC,    /* any process executed a new image (only while control.report_execs is set) */
 };
 
 struct prism_event {
@@ -233,6 +233,38 @@ struct prism_event {
         unsigned int tgid;
         unsigned int padding;
         unsigned long long process_start_ns;
+};
+
+/* Fixed by prismd before loading, so that branches on them cost nothing. */
+struct prism_settings {
+        unsigned int thread_slots;
+        unsigned int pid_namespace;         /* inode number of prismd's own */
+        unsigned char has_prev_state;       /* sched_switch has the 4th argument (5.18) */
+        unsigned char has_find_vma;         /* bpf_find_vma (5.17) */
+        unsigned char has_preempt_count;    /* the three offsets below are known */
+        unsigned char has_hrtimer_bases;
+        unsigned char has_timer_bases;
+        /* Offsets into the per-CPU area, from BTF: the address of this CPU's variable is that of its struct rq, which any
+         * task leads to, plus a difference. (A __ksym would need CONFIG_KALLSYMS_ALL.) */
+        long long preempt_count_offset;  /* from struct rq */
+        long long hrtimer_bases_offset;  /* from struct rq */
+        long long timer_bases_offset;    /* from struct rq */
+        unsigned int timer_bases_number;
+};
+
+/* Written by prismd while programs run. A program reads `generation` first and the clock after it, so that a program
+ * that uses a generation never has a time before that generation's start. */
+struct prism_control {
+        unsigned int generation;        /* bit 0 chooses the half of each map */
+        unsigned int active;            /* 0: nothing is tracked, programs leave at once */
+        unsigned long long generation_start_ns[2];
+        unsigned long long flush_ns;          /* start of the last generation whose states in flight were all written out */
+        unsigned int report_execs;      /* send PRISM_EVENT_EXEC */
+        unsigned int mark_tgid;         /* iter_mark: the process to mark, in prismd's numbers; 0: release */
+        unsigned int mark_follow;
+        unsigned int mark_target;
+        unsigned int unmark_tgid;       /* iter_mark: the process to release, in the kernel's own numbers */
+        unsigned int pid_namespace_level; /* of prismd's; 0: the host's. iter_mark finds it when there is nothing to mark */
 };
 
 #endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the objects of the kernel side share: settings (fixed before loading), control words, and the maps. Defined in
+ * maps.bpf.c. Each map says: key, value, who inserts, who deletes, how many, what happens when full. */
+#ifndef PRISM_MAPS_H
+#define PRISM_MAPS_H
+
+#include "kernel.h"
+#include "prism.h"
+
+extern const volatile struct prism_settings settings;
+
+extern struct prism_control control;
+
+extern __u64 losses[_PRISM_LOSS_MAX];
+extern __u64 next_thread; /* the last handle given out */
+extern __u32 next_slot;   /* slots below it have been used at least once */
+
+/* State of a tracked thread; being here is what "tracked" means. Key: task. Inserted by iter_mark and task_newtask,
+ * deleted by iter_mark and with the task. Bounded by thread_slots. Own the task's programs write it, one at a time: they run under its
+ * run queue or wake-up lock. `version` is odd while they write, for iter_threads, which only reads.
+ * The first cache line is what a switch and a wake touch. */
+struct thread_state {
+        __u64 thread; /* handle */
+        __u64 since_ns;
+        __u64 wake_ns;        /* last wake; belongs to the current sleep only if >= since_ns */
+        __u64 waker_start_ns;
+        __u64 exec_runtime;   /* se.sum_exec_runtime when it got the CPU */
+        __u32 slot;
+        __u32 version;
+        __u32 waker_tid;
+        __u8 state; /* enum prism_state */
+        __u8 waker_kind;
+        __u8 iowait;
+        __u8 throttled;
+        __u8 settled; /* a switch has been seen: from here on an odd state is a missed switch, not a bad first guess */
+        __u8 follow;
+        __u8 waker_untracked; /* the identity below is filled */
+        __u8 padding;
+
+        struct prism_resource resource;    /* of the current or last wait */
+        __u64 user_address;
+        struct prism_resource interrupted; /* the wait before a stop, for restart_syscall */
+        __u64 interrupted_address;
+        /* Addresses that went through a map are numbers to the verifier, which global functions insist on. */
+        __u64 task;    /* its own */
+        __u64 running; /* whoever has the CPU, for the moment of a migration */
+        __u32 target;
+        __u32 waker_tgid, waker_user_tgid, waker_user_tid;
+        __u64 waker_process_start_ns;
+        char waker_comm[PRISM_COMM_LENGTH];
+};
+
+struct threads_map {
+        __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, int);
+        __type(value, struct thread_state);
+};
+extern struct threads_map threads SEC(".maps");
+
+/* Key: slot. Written when a thread becomes tracked; never deleted, reused with the slot. */
+struct thread_info_map {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(map_flags, BPF_F_MMAPABLE);
+        __uint(max_entries, 1);
+        __type(key, __u32);
+        __type(value, struct prism_thread_info);
+};
+extern struct thread_info_map thread_info SEC(".maps");
+
+/* Key: generation * thread_slots + slot. Written by the thread's own programs, cleared by prismd in the idle generation. */
+struct thread_time_map {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(map_flags, BPF_F_MMAPABLE);
+        __uint(max_entries, 1);
+        __type(key, __u32);
+        __type(value, struct prism_thread_time);
+};
+extern struct thread_time_map thread_time SEC(".maps");
+
+/* Slots that are free again: pushed by prismd one generation after the thread's end, popped when a thread becomes tracked.
+ * Empty and next_slot at its end: the thread is not tracked, counted as PRISM_LOSS_THREAD_LIMIT. */
+struct free_slots_map {
+        __uint(type, BPF_MAP_TYPE_STACK);
+        __uint(max_entries, 1);
+        __uint(value_size, sizeof(__u32));
+};
+extern struct free_slots_map free_slots SEC(".maps");
+
+/* Per generation: struct prism_wait_key -> struct prism_wait_value. Inserted at switch-in, drained by prismd from the idle
+ * generation. Full or busy: counted, and the time goes to thread_time.lost_ns. Preallocated: an insertion under the run
+ * queue lock must not allocate, and costs a quarter. */
+struct wait_map {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, 1);
+        __uint(key_size, sizeof(struct prism_wait_key)); /* by size: as a type, clang may leave only a forward declaration */
+        __uint(value_size, sizeof(struct prism_wait_value));
+};
+struct wait_generations_map {
+        __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+        __uint(max_entries, 2);
+        __type(key, __u32);
+        __array(values, struct wait_map);
+};
+extern struct wait_generations_map wait_generations SEC(".maps");
+
+/* Per generation: struct prism_instead_key -> struct prism_instead_value. As `wait`; full: the time stays unnamed. */
+struct instead_map {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, 1);
+        __uint(key_size, sizeof(struct prism_instead_key)); /* by size: as a type, clang may leave only a forward declaration */
+        __uint(value_size, sizeof(struct prism_instead_value));
+};
+struct instead_generations_map {
+        __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+        __uint(max_entries, 2);
+        __type(key, __u32);
+        __array(values, struct instead_map);
+};
+extern struct instead_generations_map instead_generations SEC(".maps");
+
+/* The last time slices of each CPU, newest at next - 1. Key: CPU. Written by sched_switch on that CPU; the oldest is overwritten. An
+ * entry with tgid 0 means that the CPU was idle: nobody waited for it before that. */
+struct slice {
+        __u64 task; /* address, only to read its identity while it still has this tgid */
+        __u32 tgid;
+        __u32 length_ns; /* saturates */
+};
+struct slices {
+        __u32 next;
+        __u32 padding;
+        struct slice slice[PRISM_SLICES];
+};
+struct slices_map {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, __u32);
+        __type(value, struct slices);
+};
+extern struct slices_map slices SEC(".maps");
+
+/* Rare facts for prismd. Full: counted, prismd finds the same at its next tick, only later. */
+struct events_map {
+        __uint(type, BPF_MAP_TYPE_RINGBUF);
+        __uint(max_entries, 262144);
+};
+extern struct events_map events SEC(".maps");
+
+static __always_inline void count_loss(enum prism_loss reason) {
+        __sync_fetch_and_add(&losses[reason], 1);
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a thread that leaves the CPU asleep waits for, read from its state and the registers of its system call at that
+ * moment. A system call that does not block costs nothing here. */
+#ifndef PRISM_RESOURCE_H
+#define PRISM_RESOURCE_H
+
+#include "futex.bpf.h"
+#include "syscalls.bpf.h"
+
+struct futex_waitv {
+        __u64 value;
+        __u64 address;
+        __u32 flags;
+        __u32 reserved;
+};
+#define FUTEX2_PRIVATE 128
+
+struct call {
+        bool compat;
+        __u32 number;
+        __u64 argument[4];
+};
+
+static __always_inline bool call_read(struct task_struct *task, struct call *c) {
+        struct pt_regs *regs = (struct pt_regs *) bpf_task_pt_regs(task);
+        long number = (int) BPF_CORE_READ(regs, orig_ax);
+
+        /* Every exception and interrupt from user mode leaves -1 here. */
+        if (number < 0)
+                return false;
+
+        c->number = number & (SYSCALL_NUMBERS - 1);
+        c->compat = BPF_CORE_READ(task, thread_info.status) & TS_COMPAT;
+        if (c->compat) {
+                c->argument[0] = (__u32) BPF_CORE_READ(regs, bx);
+                c->argument[1] = (__u32) BPF_CORE_READ(regs, cx);
+                c->argument[2] = (__u32) BPF_CORE_READ(regs, dx);
+                c->argument[3] = (__u32) BPF_CORE_READ(regs, si);
+        } else {
+                c->argument[0] = BPF_CORE_READ(regs, di);
+                c->argument[1] = BPF_CORE_READ(regs, si);
+                c->argument[2] = BPF_CORE_READ(regs, dx);
+                c->argument[3] = BPF_CORE_READ(regs, r10);
+        }
+        return true;
+}
+
+static __always_inline __u8 call_class(const struct call *c) {
+        __u32 number = c->number & (SYSCALL_NUMBERS - 1);
+
+        return c->compat ? syscall_class_32[number] : syscall_class_64[number];
+}
+
+static __always_inline bool is_stop(const struct prism_resource *r) {
+        return r->kind == PRISM_KIND_SIGNAL && r->op >= PRISM_OP_STOPPED && r->op <= PRISM_OP_FROZEN;
+}
+
+/* Sets st->resource and st->user_address. `current` says that task runs right now, so that its memory can be read.
+ *
+ * The order matters: kernel workers carry registers that are not theirs; a stop hides the call it interrupted; and a wait
+ * that is interruptible by nature (futex, sleep, child, signal) seen in uninterruptible state is not that wait but a page
+ * fault or a lock taken on the way into it. */
+static __always_inline void resource_resolve(struct task_struct *task, __u32 task_state, bool current,
+                struct thread_state *st) {
+        bool uninterruptible = task_state & TASK_UNINTERRUPTIBLE;
+        __u32 flags = BPF_CORE_READ(task, flags);
+        struct prism_resource r = { .kind = PRISM_KIND_OTHER };
+        __u64 user_address = 0;
+        struct call c = {};
+        __u8 class;
+
+        if (task_state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)) {
+                r.kind = PRISM_KIND_SIGNAL;
+                r.op = task_state & TASK_STOPPED_BIT ? PRISM_OP_STOPPED :
+                                task_state & TASK_TRACED_BIT ? PRISM_OP_TRACED : PRISM_OP_FROZEN;
+                goto done;
+        }
+        if (flags & PF_EXITING) {
+                r.op = PRISM_OP_EXIT;
+                goto done;
+        }
+        if (flags & (PF_IO_WORKER | PF_USER_WORKER)) {
+                r.kind = PRISM_KIND_IO_URING;
+                r.op = PRISM_OP_IO_WORKER;
+                goto done;
+        }
+        if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD_PROBED(task, frozen)) {
+                r.kind = PRISM_KIND_SIGNAL;
+                r.op = PRISM_OP_FROZEN;
+                goto done;
+        }
+        if (!call_read(task, &c)) {
+                r.kind = uninterruptible && !st->iowait ? PRISM_KIND_KERNEL_LOCK : PRISM_KIND_PAGE_FAULT;
+                r.op = PRISM_OP_USER;
+                goto done;
+        }
+
+        r.op = c.number | (c.compat ? PRISM_OP_COMPAT : 0);
+        class = call_class(&c);
+        if (class == SYSCALL_OTHER)
+                goto done;
+
+        if (class == SYSCALL_RESTART) {
+                /* Same arguments, but the number is lost: it is the wait that the signal interrupted. */
+                if (is_stop(&st->resource) && st->interrupted.kind) {
+                        st->resource = st->interrupted;
+                        st->user_address = st->interrupted_address;
+                        return;
+                }
+                if (st->resource.kind && !is_stop(&st->resource))
+                        return;
+                goto done;
+        }
+
+        if (uninterruptible && class != SYSCALL_VFORK && class != SYSCALL_CLONE && class != SYSCALL_CLONE3) {
+                r.kind = st->iowait ? PRISM_KIND_PAGE_FAULT : PRISM_KIND_KERNEL_LOCK;
+                goto done;
+        }
+
+        switch (class) {
+        case SYSCALL_FUTEX:
+                r.kind = PRISM_KIND_FUTEX;
+                r.op = futex_op(c.argument[1]);
+                user_address = c.argument[0];
+                futex_identify(task, user_address, c.argument[1] & FUTEX_PRIVATE_FLAG, &r);
+                break;
+        case SYSCALL_FUTEX2_WAIT:
+                r.kind = PRISM_KIND_FUTEX;
+                r.op = PRISM_OP_FUTEX2_WAIT;
+                user_address = c.argument[0];
+                futex_identify(task, user_address, c.argument[3] & FUTEX2_PRIVATE, &r);
+                break;
+        case SYSCALL_FUTEX_WAITV: {
+                struct futex_waitv first = {};
+
+                /* Until a waker shows which one it was. */
+                if (!current || bpf_probe_read_user(&first, sizeof(first), (void *) c.argument[0]) != 0)
+                        break;
+                r.kind = PRISM_KIND_FUTEX;
+                r.op = PRISM_OP_FUTEX_WAITV_ANY;
+                user_address = first.address;
+                futex_identify(task, user_address, first.flags & FUTEX2_PRIVATE, &r);
+                break;
+        }
+        case SYSCALL_SLEEP:
+                r.kind = PRISM_KIND_TIMER;
+                break;
+        case SYSCALL_CHILD:
+                r.kind = PRISM_KIND_CHILD;
+                break;
+        case SYSCALL_SIGNAL:
+                r.kind = PRISM_KIND_SIGNAL;
+                break;
+        case SYSCALL_VFORK:
+        case SYSCALL_CLONE:
+        case SYSCALL_CLONE3: {
+                __u64 clone_flags = class == SYSCALL_VFORK ? CLONE_VFORK : c.argument[0];
+
+                if (class == SYSCALL_CLONE3) {
+                        clone_flags = 0;
+                        if (current)
+                                bpf_probe_read_user(&clone_flags, sizeof(clone_flags), (void *) c.argument[0]);
+                }
+                if (clone_flags & CLONE_VFORK)
+                        r.kind = PRISM_KIND_CHILD;
+                else if (uninterruptible)
+                        r.kind = st->iowait ? PRISM_KIND_PAGE_FAULT : PRISM_KIND_KERNEL_LOCK;
+                break;
+        }
+        }
+
+done:
+        if (is_stop(&r) && !is_stop(&st->resource)) {
+                st->interrupted = st->resource;
+                st->interrupted_address = st->user_address;
+        }
+        st->resource = r;
+        st->user_address = user_address;
+}
+
+#endif

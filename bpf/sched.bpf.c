@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The thread state machine, on the scheduler's own tracepoints. A tracked thread is at every moment in one state; each
+ * transition charges the time since the last one to the state that ends, in the current generation of the maps.
+ * One transition has one writer: switches run under the run queue lock of the CPU, wakes and migrations under the
+ * thread's wake-up or run queue lock.
+ *
+ * Build with -DPRISM_DROP_WAKING or -DPRISM_DROP_SWITCH_IN to get a broken side that the conservation check must find. */
+#include "maps.bpf.h"
+#include "slices.bpf.h"
+#include "waker.bpf.h"
+
+static __always_inline struct prism_thread_time *time_row(__u32 generation, __u32 slot) {
+        __u32 index = generation * settings.thread_slots + slot;
+
+        return bpf_map_lookup_elem(&thread_time, &index);
+}
+
+static __always_inline __u32 current_generation(void) {
+        __u32 generation = READ_ONCE(control.generation) & 1;
+
+        /* The clock is read after this: see struct prism_control. */
+        barrier();
+        return generation;
+}
+
+/* Opens the thread's row in this generation, and splits off what came before the generation if it is long or was
+ * already written out. Returns from when on the current state counts into the row. */
+static __always_inline __u64 row_open(struct prism_thread_time *row, const struct thread_state *st, __u32 generation) {
+        __u64 start = control.generation_start_ns[generation & 1];
+        __u64 from = st->since_ns;
+
+        if (row->thread != st->thread) {
+                row->thread = st->thread;
+                row->from_ns = from;
+        }
+        if (from < start && (from < control.flush_ns || start - from > PRISM_LONG_STATE_NS)) {
+                row->lead_from_ns = from;
+                row->lead_until_ns = start;
+                row->lead_wake_ns = start;
+                if (st->state >= PRISM_STATE_SLEEP && st->wake_ns >= from && st->wake_ns < start)
+                        row->lead_wake_ns = st->wake_ns;
+                row->lead_resource = st->resource;
+                row->lead_user_address = st->user_address;
+                row->lead_state = st->state;
+                row->lead_iowait = st->iowait;
+                row->lead_throttled = st->throttled;
+                row->from_ns = start;
+                from = start;
+        }
+        return from;
+}
+
+static __always_inline __u32 histogram_bucket(__u64 ns) {
+        return ns <= 1000ULL        ? 0 :
+               ns <= 10000ULL       ? 1 :
+               ns <= 100000ULL      ? 2 :
+               ns <= 1000000ULL     ? 3 :
+               ns <= 10000000ULL    ? 4 :
+               ns <= 100000000ULL   ? 5 :
+               ns <= 1000000000ULL  ? 6 : 7;
+}
+
+/* Enters a wait that ended: `inside` ns of it in this generation, `full` ns in all. One hash operation a wait; the waker
+ * is part of the key, so that `wake` can be derived from the same entry. */
+static __noinline bool wait_add(struct thread_state *st, __u32 generation, __u64 inside, __u64 full) {
+        void *map = bpf_map_lookup_elem(&wait_generations, &generation);
+        struct prism_wait_key key = {};
+        struct prism_wait_value *value;
+        __u32 bucket = histogram_bucket(full) & (PRISM_HISTOGRAM_BUCKETS - 1);
+        int r;
+
+        if (!map)
+                return false;
+        key.thread = st->thread;
+        key.resource = st->resource;
+        key.waker_kind = st->waker_kind;
+        if (st->waker_kind == PRISM_WAKER_THREAD) {
+                key.waker_tid = st->waker_tid;
+                key.waker_start_ns = st->waker_start_ns;
+        }
+
+        value = bpf_map_lookup_elem(map, &key);
+        if (!value) {
+                struct prism_wait_value fresh = {
+                        .total_ns = inside,
+                        .ended_ns = full,
+                        .max_ns = full,
+                        .user_address = st->user_address,
+                        .count = 1,
+                        .waker_tgid = st->waker_kind == PRISM_WAKER_THREAD ? st->waker_tgid : 0,
+                };
+
+                fresh.histogram[bucket] = 1;
+                if (st->waker_kind == PRISM_WAKER_THREAD && st->waker_untracked) {
+                        fresh.waker_user_tgid = st->waker_user_tgid;
+                        fresh.waker_user_tid = st->waker_user_tid;
+                        fresh.waker_process_start_ns = st->waker_process_start_ns;
+                        __builtin_memcpy(fresh.waker_comm, st->waker_comm, sizeof(fresh.waker_comm));
+                }
+                r = bpf_map_update_elem(map, &key, &fresh, BPF_NOEXIST);
+                if (r == 0)
+                        return true;
+                count_loss(r == -E2BIG ? PRISM_LOSS_WAIT_FULL : PRISM_LOSS_WAIT_BUSY);
+                return false;
+        }
+
+        value->total_ns += inside;
+        value->ended_ns += full;
+        value->count += 1;
+        value->histogram[bucket] += 1;
+        if (value->max_ns < full)
+                value->max_ns = full;
+        return true;
+}
+
+/* Charges all time since the last transition of a thread that is not on the CPU up to `now`: the wait, if it was in
+ * one, and the run queue. Afterwards it stands in the run queue since `now`. `cpu` is the one whose queue it was in; `running` is the task
+ * that has that CPU for running_ns already and goes on (NULL at a switch, where the last slice has just ended). */
+static __always_inline void charge_off_cpu(struct task_struct *task, struct thread_state *st, __u32 generation,
+                __u64 now, __u32 cpu, struct task_struct *running, __u64 running_ns) {
+        struct prism_thread_time *row = time_row(generation, st->slot);
+        __u64 from, queued;
+
+        if (!row)
+                return;
+        from = row_open(row, st, generation);
+        if (now < from)
+                now = from;
+        queued = from;
+
+        if (st->state == PRISM_STATE_SLEEP || st->state == PRISM_STATE_BLOCK) {
+                __u64 wake = st->wake_ns, inside;
+
+                if (wake == 0) {
+                        /* The wake was not delivered. It was at some time until now; all of it counts as the wait. */
+                        wake = now;
+                        st->waker_kind = PRISM_WAKER_UNSEEN;
+                        row->healed_ns += now - from;
+                        if (st->settled)
+                                count_loss(PRISM_LOSS_MISSED_WAKE);
+                } else if (wake < st->since_ns)
+                        /* The waker was so fast that it came before the switch. */
+                        wake = st->since_ns;
+                if (wake > now)
+                        wake = now;
+
+                queued = wake > from ? wake : from;
+                inside = queued - from;
+                if (st->state == PRISM_STATE_SLEEP)
+                        row->sleep_ns += inside;
+                else {
+                        row->block_ns += inside;
+                        if (st->iowait)
+                                row->iowait_ns += inside;
+                }
+                if (!wait_add(st, generation, inside, wake - st->since_ns))
+                        row->lost_ns += inside;
+        }
+
+        row->runqueue_ns += now - queued;
+        if (st->throttled)
+                row->throttled_ns += now - queued;
+        if (now > queued) {
+                __u64 waited = now - queued;
+
+                if (running && running_ns) {
+                        if (running_ns > waited)
+                                running_ns = waited;
+                        WRITE_ONCE(st->running, (__u64) running);
+                        if (instead_add(generation, st->thread, READ_ONCE(st->running), running->tgid, running_ns) == 0)
+                                row->named_ns += running_ns;
+                        waited -= running_ns;
+                }
+                if (waited)
+                        row->named_ns += instead_charge(generation, st->thread, st->task, cpu, waited);
+        }
+        row->until_ns = now;
+
+        st->state = PRISM_STATE_RUNQUEUE;
+        st->since_ns = now;
+        st->wake_ns = 0;
+}
+
+/* A switch was not delivered. The scheduler's own run time of the thread says how much of the time it had the CPU; the rest
+ * counts as the run queue. */
+static __always_inline void heal_missed_switch_out(struct thread_state *st, struct task_struct *task, __u32 generation,
+                __u64 now) {
+        struct prism_thread_time *row = time_row(generation, st->slot);
+        __u64 run = task->se.sum_exec_runtime - st->exec_runtime, from;
+
+        if (!row)
+                return;
+        from = row_open(row, st, generation);
+        if (now < from)
+                now = from;
+        if (run > now - from)
+                run = now - from;
+        row->run_ns += run;
+        row->runqueue_ns += now - from - run;
+        row->healed_ns += now - from;
+        row->until_ns = now;
+        st->state = PRISM_STATE_RUNQUEUE;
+        st->since_ns = now;
+        st->wake_ns = 0;
+        if (st->settled)
+                count_loss(PRISM_LOSS_MISSED_SWITCH);
+}
+
+static __always_inline void switch_in(struct task_struct *next, struct thread_state *st, __u32 generation, __u64 now) {
+        WRITE_ONCE(st->version, st->version + 1);
+        barrier();
+        if (st->state == PRISM_STATE_RUN)
+                heal_missed_switch_out(st, next, generation, now);
+        else
+                charge_off_cpu(next, st, generation, now, bpf_get_smp_processor_id(), NULL, 0);
+        st->state = PRISM_STATE_RUN;
+        st->throttled = 0;
+        st->settled = 1;
+        st->exec_runtime = next->se.sum_exec_runtime;
+        barrier();
+        WRITE_ONCE(st->version, st->version + 1);
+}
+
+static __always_inline void switch_out(struct task_struct *prev, struct thread_state *st, __u32 generation, __u64 now,
+                bool preempt, __u32 prev_state) {
+        struct prism_thread_time *row = time_row(generation, st->slot);
+        __u64 from;
+
+        if (!row)
+                return;
+        WRITE_ONCE(st->version, st->version + 1);
+        barrier();
+
+        if (st->state != PRISM_STATE_RUN) {
+                /* It was not seen coming in, but it has been on the CPU since it was picked. */
+                __u64 run = slice_length(prev), in = now - run;
+
+                if (in < st->since_ns || run > now)
+                        in = st->since_ns;
+                if (in < control.generation_start_ns[generation & 1])
+                        in = control.generation_start_ns[generation & 1];
+                charge_off_cpu(prev, st, generation, in, bpf_get_smp_processor_id(), NULL, 0);
+                row->healed_ns += now - in;
+                if (st->settled)
+                        count_loss(PRISM_LOSS_MISSED_SWITCH);
+                st->state = PRISM_STATE_RUN;
+                st->settled = 1;
+        }
+
+        from = row_open(row, st, generation);
+        if (now < from)
+                now = from;
+        row->run_ns += now - from;
+        row->until_ns = now;
+
+        /* A wake noted while it ran is kept: it may be the one that ends the sleep which begins now (sched_waking can be
+         * ahead of the switch). One from before that run cannot. */
+        if (st->wake_ns < st->since_ns)
+                st->wake_ns = 0;
+        st->since_ns = now;
+
+        if (prev_state & TASK_DEAD)
+                row->exit_ns = now;
+        else if (!preempt && prev_state != 0 && prev->__state != 0) {
+                st->state = prev_state & TASK_UNINTERRUPTIBLE ? PRISM_STATE_BLOCK : PRISM_STATE_SLEEP;
+                st->iowait = st->state == PRISM_STATE_BLOCK && BPF_CORE_READ_BITFIELD(prev, in_iowait);
+                resource_resolve(prev, prev_state, true, st);
+                row->switches++;
+        } else {
+                st->state = PRISM_STATE_RUNQUEUE;
+                st->throttled = bpf_core_field_exists(prev->se.cfs_rq->throttle_count) &&
+                                prev->se.cfs_rq->throttle_count > 0;
+                row->preemptions++;
+        }
+
+        barrier();
+        WRITE_ONCE(st->version, st->version + 1);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state_argument) {
+        __u32 cpu = bpf_get_smp_processor_id(), generation;
+        struct thread_state *st;
+        struct slices *s;
+        __u64 now;
+
+        if (!control.active)
+                return 0;
+
+        s = bpf_map_lookup_elem(&slices, &cpu);
+        if (s)
+                slice_push(s, prev, next);
+
+        if (!prev->bpf_storage && !next->bpf_storage)
+                return 0;
+
+        generation = current_generation();
+        now = bpf_ktime_get_boot_ns();
+
+        if (prev->bpf_storage) {
+                st = bpf_task_storage_get(&threads, prev, 0, 0);
+                if (st) {
+                        /* The state as sched_switch saw it, where the kernel passes it (5.18); __state may have been changed since. */
+                        __u32 prev_state = settings.has_prev_state ? prev_state_argument : prev->__state;
+
+                        switch_out(prev, st, generation, now, preempt, prev_state);
+                }
+        }
+#ifndef PRISM_DROP_SWITCH_IN
+        if (next->bpf_storage) {
+                st = bpf_task_storage_get(&threads, next, 0, 0);
+                if (st)
+                        switch_in(next, st, generation, now);
+        }
+#endif
+        return 0;
+}
+
+#ifndef PRISM_DROP_WAKING
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *task) {
+        struct thread_state *st;
+
+        if (!task->bpf_storage)
+                return 0;
+        st = bpf_task_storage_get(&threads, task, 0, 0);
+        if (!st)
+                return 0;
+
+        /* The first wake of a sleep ends it. A running thread is woken when it is about to sleep: kept for switch_out(). */
+        if (st->state >= PRISM_STATE_SLEEP && st->wake_ns >= st->since_ns)
+                return 0;
+        WRITE_ONCE(st->version, st->version + 1);
+        barrier();
+        waker_note(st);
+        st->wake_ns = bpf_ktime_get_boot_ns();
+        barrier();
+        WRITE_ONCE(st->version, st->version + 1);
+        return 0;
+}
+#endif
+
+/* A thread that waits in a run queue is moved to another CPU: what it waited for so far ran on the old one. A thread that is being
+ * woken (TASK_WAKING) is only choosing its queue. */
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(sched_migrate_task, struct task_struct *task, int destination) {
+        struct task_struct *running;
+        struct thread_state *st;
+        __u32 generation;
+        struct rq *rq;
+        __u64 now;
+
+        if (!task->bpf_storage || task->__state != 0)
+                return 0;
+        st = bpf_task_storage_get(&threads, task, 0, 0);
+        if (!st)
+                return 0;
+        if (st->state != PRISM_STATE_RUNQUEUE && !(st->state >= PRISM_STATE_SLEEP && st->wake_ns >= st->since_ns))
+                return 0;
+
+        generation = current_generation();
+        now = bpf_ktime_get_boot_ns();
+        rq = task->se.cfs_rq->rq;
+        running = rq->curr;
+
+        WRITE_ONCE(st->version, st->version + 1);
+        barrier();
+        charge_off_cpu(task, st, generation, now, rq->cpu, running->pid == 0 ? NULL : running, slice_length(running));
+        barrier();
+        WRITE_ONCE(st->version, st->version + 1);
+        return 0;
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which threads are tracked: marks by iterator for those that run already, inheritance for new ones, and what changes in a thread's life
+ * (name, image). Also the iterator that reads states in flight. None of this is a hot path. */
+#include "maps.bpf.h"
+#include "resource.bpf.h"
+
+/* Makes `task` tracked with `st` as its first state; `st` needs state, since_ns, iowait and resource. */
+static __always_inline bool thread_begin(struct task_struct *task, struct thread_state *st, __u64 now, __u32 follow,
+                __u32 target, bool inherited) {
+        int slot = slot_take();
+
+        if (slot < 0)
+                return false;
+
+        st->thread = __sync_fetch_and_add(&next_thread, 1) + 1;
+        st->task = (__u64) task;
+        st->slot = slot;
+        st->follow = follow;
+        st->target = target;
+        /* First the identity: as soon as the storage is there, another CPU may charge time to the slot. */
+        info_write(task, st->thread, slot, now, follow, target, inherited);
+        if (!bpf_task_storage_get(&threads, task, st, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
+                struct prism_thread_info *info;
+                __u32 index = slot;
+
+                info = bpf_map_lookup_elem(&thread_info, &index);
+                if (info)
+                        info->thread = 0;
+                slot_give_back(slot);
+                count_loss(PRISM_LOSS_STORAGE_FULL);
+                return false;
+        }
+        return true;
+}
+
+/* In the creator's context, with no lock held, for every new task, also the workers of io_uring. */
+SEC("tp_btf/task_newtask")
+int BPF_PROG(task_newtask, struct task_struct *task, unsigned long clone_flags) {
+        struct task_struct *current = bpf_get_current_task_btf();
+        struct thread_state *parent, st = {};
+        bool new_process = !(clone_flags & CLONE_THREAD);
+        __u64 now;
+
+        if (!current->bpf_storage)
+                return 0;
+        parent = bpf_task_storage_get(&threads, current, 0, 0);
+        if (!parent)
+                return 0;
+        if (new_process && parent->follow == PRISM_FOLLOW_NONE)
+                return 0;
+
+        now = bpf_ktime_get_boot_ns();
+        st.state = PRISM_STATE_RUNQUEUE;
+        st.since_ns = now;
+        if (thread_begin(task, &st, now, parent->follow, parent->target, true) && new_process)
+                send_event(task, PRISM_EVENT_PROCESS);
+        return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(task_rename, struct task_struct *task, const char *comm) {
+        struct prism_thread_info *info;
+        struct thread_state *st;
+        __u32 slot;
+
+        if (!task->bpf_storage)
+                return 0;
+        st = bpf_task_storage_get(&threads, task, 0, 0);
+        if (!st)
+                return 0;
+        slot = st->slot;
+        info = bpf_map_lookup_elem(&thread_info, &slot);
+        if (!info)
+                return 0;
+        WRITE_ONCE(info->sequence, info->sequence | 1);
+        barrier();
+        bpf_probe_read_kernel_str(info->comm, sizeof(info->comm), comm);
+        barrier();
+        WRITE_ONCE(info->sequence, info->sequence + 1);
+        return 0;
+}
+
+/* A thread other than the leader that executes a new image goes on under the leader's number and start: for us one thread ends and
+ * another begins, or the time before would be charged to the leader. */
+static __always_inline void become_leader(struct task_struct *task, struct thread_state *st, __u64 now) {
+        __u32 generation = READ_ONCE(control.generation) & 1;
+        __u32 index = generation * settings.thread_slots + st->slot;
+        struct prism_thread_time *row = bpf_map_lookup_elem(&thread_time, &index);
+        __u64 start = control.generation_start_ns[generation & 1], from = st->since_ns;
+        int slot = slot_take();
+
+        if (slot < 0 || !row)
+                return;
+
+        /* It runs: this is row_open() and the run part of switch_out(), outside the switch. */
+        if (row->thread != st->thread) {
+                row->thread = st->thread;
+                row->from_ns = from;
+        }
+        if (from < start && (from < control.flush_ns || start - from > PRISM_LONG_STATE_NS)) {
+                row->lead_from_ns = from;
+                row->lead_until_ns = row->lead_wake_ns = start;
+                row->lead_state = st->state;
+                row->from_ns = start;
+                from = start;
+        }
+        if (now > from)
+                row->run_ns += now - from;
+        row->until_ns = now;
+        row->exit_ns = now;
+
+        WRITE_ONCE(st->version, st->version + 1);
+        barrier();
+        st->thread = __sync_fetch_and_add(&next_thread, 1) + 1;
+        st->slot = slot;
+        st->since_ns = now;
+        barrier();
+        WRITE_ONCE(st->version, st->version + 1);
+        info_write(task, st->thread, slot, now, st->follow, st->target, true);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm) {
+        struct prism_thread_info *info;
+        struct thread_state *st;
+        __u32 slot;
+
+        if (control.report_execs)
+                send_event(task, PRISM_EVENT_EXEC);
+        if (!task->bpf_storage)
+                return 0;
+        st = bpf_task_storage_get(&threads, task, 0, 0);
+        if (!st)
+                return 0;
+
+        if (old_pid != task->pid)
+                become_leader(task, st, bpf_ktime_get_boot_ns());
+
+        slot = st->slot;
+        info = bpf_map_lookup_elem(&thread_info, &slot);
+        if (!info)
+                return 0;
+        WRITE_ONCE(info->sequence, info->sequence | 1);
+        barrier();
+        info->execs++;
+        info->uid = BPF_CORE_READ(task, cred, uid.val);
+        barrier();
+        WRITE_ONCE(info->sequence, info->sequence + 1);
+        if (!control.report_execs)
+                send_event(task, PRISM_EVENT_PROCESS);
+        return 0;
+}
+
+/* What state a task is in right now, as good as can be seen from outside: the state machine corrects a wrong guess at the first
+ * switch (`settled` is 0). */
+static __always_inline void first_state(struct task_struct *task, struct thread_state *st, __u64 now) {
+        __u32 task_state = BPF_CORE_READ(task, __state);
+
+        st->since_ns = now;
+        if (task_state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE | TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)) {
+                st->state = task_state & TASK_UNINTERRUPTIBLE ? PRISM_STATE_BLOCK : PRISM_STATE_SLEEP;
+                st->iowait = st->state == PRISM_STATE_BLOCK && BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait);
+                resource_resolve(task, task_state, false, st);
+                return;
+        }
+        st->state = PRISM_STATE_RUNQUEUE;
+        st->resource.kind = PRISM_KIND_OTHER;
+        st->resource.op = PRISM_OP_UNKNOWN;
+}
+
+/* Marks the threads of process control.mark_tgid and gives the reader one byte for each that was not tracked before, or releases
+ * those of control.unmark_tgid. Sees the pid namespace of the task that created the iterator. */
+SEC("iter/task")
+int iter_mark(struct bpf_iter__task *ctx) {
+        struct task_struct *task = ctx->task;
+        struct thread_state *st, fresh = {};
+        __u8 one = 1;
+        __u64 now;
+
+        if (!task)
+                return 0;
+
+        if (!control.mark_tgid && !control.unmark_tgid) {
+                control.pid_namespace_level = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
+                return 1;
+        }
+        if (control.unmark_tgid) {
+                if (task->tgid == control.unmark_tgid)
+                        bpf_task_storage_delete(&threads, task);
+                return 0;
+        }
+
+        if (task->flags & PF_KTHREAD || user_process_number(task) != control.mark_tgid)
+                return 0;
+
+        st = bpf_task_storage_get(&threads, task, 0, 0);
+        if (st) {
+                /* Already followed for another target: it follows the more. */
+                if (control.mark_follow > st->follow)
+                        st->follow = control.mark_follow;
+                return 0;
+        }
+        if (task->flags & PF_EXITING && task->__state & TASK_DEAD)
+                return 0;
+
+        now = bpf_ktime_get_boot_ns();
+        first_state(task, &fresh, now);
+        if (thread_begin(task, &fresh, now, control.mark_follow, control.mark_target, false))
+                bpf_seq_write(ctx->meta->seq, &one, sizeof(one));
+        return 0;
+}
+
+/* Writes a struct prism_inflight for each tracked thread. Reads a state that its programs may be changing: `version` tells. */
+SEC("iter/task")
+int iter_threads(struct bpf_iter__task *ctx) {
+        struct task_struct *task = ctx->task;
+        struct prism_inflight out = {};
+        struct thread_state *st;
+        __u32 before;
+        int i;
+
+        if (!task || !task->bpf_storage)
+                return 0;
+        st = bpf_task_storage_get(&threads, task, 0, 0);
+        if (!st)
+                return 0;
+
+        for (i = 0; i < 16; i++) {
+                before = READ_ONCE(st->version);
+                barrier();
+                out.thread = st->thread;
+                out.since_ns = st->since_ns;
+                out.wake_ns = st->wake_ns >= st->since_ns ? st->wake_ns : 0;
+                out.user_address = st->user_address;
+                out.resource = st->resource;
+                out.slot = st->slot;
+                out.state = st->state;
+                out.iowait = st->iowait;
+                out.throttled = st->throttled;
+                out.settled = st->settled;
+                barrier();
+                if (!(before & 1) && before == READ_ONCE(st->version))
+                        break;
+        }
+        if (i == 16) {
+                count_loss(PRISM_LOSS_SNAPSHOT_RACE);
+                return 0;
+        }
+        bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+        return 0;
+}

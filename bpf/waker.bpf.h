@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who ends a wait: the running thread, or, in an interrupt that only happens to interrupt it, `irq` or `timer`. */
+#ifndef PRISM_WAKER_H
+#define PRISM_WAKER_H
+
+#include "resource.bpf.h"
+
+#define HRTIMER_CLOCK_BASES 8 /* four that expire in hard interrupts, four in softirq */
+#define TIMER_BASES_MAX 3
+
+/* Whether this CPU is running the callback of a timer now, in the part of the timer code that `hard` chooses. */
+static __always_inline bool timer_is_running(const char *rq, bool hard) {
+        void *running = NULL;
+        int i;
+
+        if (settings.has_hrtimer_bases) {
+                const char *base = rq + settings.hrtimer_bases_offset +
+                                bpf_core_field_offset(struct hrtimer_cpu_base, clock_base);
+
+                for (i = 0; i < HRTIMER_CLOCK_BASES / 2; i++) {
+                        int n = hard ? i : i + HRTIMER_CLOCK_BASES / 2;
+
+                        bpf_probe_read_kernel(&running, sizeof(running),
+                                        base + n * bpf_core_type_size(struct hrtimer_clock_base) +
+                                                        bpf_core_field_offset(struct hrtimer_clock_base, running));
+                        if (running)
+                                return true;
+                }
+        }
+        if (!hard && settings.has_timer_bases) {
+                const char *base = rq + settings.timer_bases_offset;
+
+                for (i = 0; i < TIMER_BASES_MAX; i++) {
+                        if (i >= settings.timer_bases_number)
+                                break;
+                        bpf_probe_read_kernel(&running, sizeof(running),
+                                        base + i * bpf_core_type_size(struct timer_base) +
+                                                        bpf_core_field_offset(struct timer_base, running_timer));
+                        if (running)
+                                return true;
+                }
+        }
+        return false;
+}
+
+static __always_inline __u8 waker_context(struct task_struct *current) {
+        const char *rq;
+        __u32 count = 0;
+        bool hard;
+
+        if (!settings.has_preempt_count)
+                return PRISM_WAKER_THREAD;
+
+        rq = (const char *) BPF_CORE_READ(current, se.cfs_rq, rq);
+        bpf_probe_read_kernel(&count, sizeof(count), rq + settings.preempt_count_offset);
+        if (!(count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET)))
+                return PRISM_WAKER_THREAD;
+
+        hard = count & (NMI_MASK | HARDIRQ_MASK);
+        return timer_is_running(rq, hard) ? PRISM_WAKER_TIMER : PRISM_WAKER_IRQ;
+}
+
+/* A vector of futexes was waited for: the waker's own call tells which one it was. */
+static __always_inline void waitv_identify(struct task_struct *current, struct thread_state *st) {
+        struct call c = {};
+
+        if (!call_read(current, &c) || call_class(&c) != SYSCALL_FUTEX || !futex_command_wakes(c.argument[1]))
+                return;
+        st->resource.op = PRISM_OP_FUTEX_WAITV;
+        st->user_address = c.argument[0];
+        futex_identify(current, c.argument[0], c.argument[1] & FUTEX_PRIVATE_FLAG, &st->resource);
+}
+
+/* Notes in the wakee's state who wakes it. A tracked waker is found again by its number and start; of others the rest is
+ * kept too, since nobody else may know them. */
+static __always_inline void waker_note(struct thread_state *st) {
+        struct task_struct *current = bpf_get_current_task_btf();
+
+        st->waker_kind = waker_context(current);
+        st->waker_untracked = 0;
+        if (st->waker_kind != PRISM_WAKER_THREAD) {
+                st->waker_tid = 0;
+                st->waker_start_ns = 0;
+                return;
+        }
+
+        st->waker_tid = current->pid;
+        st->waker_tgid = current->tgid;
+        st->waker_start_ns = current->start_boottime;
+        if (!current->bpf_storage) {
+                st->waker_untracked = 1;
+                st->waker_user_tgid = user_process_number(current);
+                st->waker_user_tid = user_number(current);
+                st->waker_process_start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
+                bpf_probe_read_kernel_str(st->waker_comm, sizeof(st->waker_comm), current->comm);
+        }
+        if (st->resource.kind == PRISM_KIND_FUTEX && st->resource.op == PRISM_OP_FUTEX_WAITV_ANY)
+                waitv_identify(current, st);
+}
+
+#endif
