@@ -9,6 +9,12 @@
 #include "slices.bpf.h"
 #include "waker.bpf.h"
 
+#ifdef PRISM_DROP_SWITCH_IN
+#define DROP_SWITCH_IN true
+#else
+#define DROP_SWITCH_IN false
+#endif
+
 static __always_inline struct prism_thread_time *time_row(__u32 generation, __u32 slot) {
         __u32 index = generation * settings.thread_slots + slot;
 
@@ -306,13 +312,11 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
                         switch_out(prev, st, generation, now, preempt, prev_state);
                 }
         }
-#ifndef PRISM_DROP_SWITCH_IN
-        if (next->bpf_storage) {
+        if (!DROP_SWITCH_IN && next->bpf_storage) {
                 st = bpf_task_storage_get(&threads, next, 0, 0);
                 if (st)
                         switch_in(next, st, generation, now);
         }
-#endif
         return 0;
 }
 

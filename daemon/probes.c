@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "probes.h"
 
+#include "clock.h"
+
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -8,7 +10,6 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include PRISM_SKELETON
 
@@ -49,12 +50,6 @@ struct Probes {
         struct prism_instead_value *instead_values;
 };
 
-static uint64_t boot_now(void) {
-        struct timespec ts;
-
-        clock_gettime(CLOCK_BOOTTIME, &ts);
-        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
-}
 
 _printf_(4, 5) static void part_set(Probes *p, unsigned part, PartState state, const char *format, ...) {
         va_list ap;

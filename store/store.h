@@ -56,11 +56,15 @@ int store_write(Store *s, const Batch *b, char **ret_error);
 /* Forgets the mapping of keys to ids, so that the producer must describe all again. */
 void store_forget_keys(Store *s);
 
-/* Recordings. Begin: -EEXIST if the name is taken. End: -ENOENT if there is none. Delete also removes the measurement rows that no other
- * recording covers, in chunks (each its own transaction), and gives the space back. */
+/* Recordings. Begin: -EEXIST if the name is taken. End: -ENOENT if there is none that runs. Delete: -ENOENT, or -EINPROGRESS while it
+ * runs; also removes the measurement rows that no other recording covers, in chunks (each its own transaction), and gives the space
+ * back. What describes (machines, processes, threads, resources, clocks) stays, also when no row refers to it any more. */
 int store_recording_begin(Store *s, const char *name, int64_t start_ns, const char *options, int64_t *ret_id, char **ret_error);
 int store_recording_end(Store *s, int64_t id, int64_t end_ns, const char *state, char **ret_error);
 int store_recording_delete(Store *s, int64_t id, char **ret_error);
+/* One chunk of it, for a writer that has other things to do in between: returns 1 while there is more to delete and 0 when the
+ * recording is gone. *cursor_ns is 0 at the first call and belongs to the callee until the last. Interrupted, it can start again. */
+int store_recording_delete_some(Store *s, int64_t id, int64_t *cursor_ns, char **ret_error);
 /* All, oldest first. The caller frees with store_recording_done() each and free(). */
 int store_recordings(Store *s, StoreRecording **ret, size_t *ret_n, char **ret_error);
 /* Those still `running` become `interrupted`; their end is that of their last row (or their start). */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "label.h"
+
+#include <inttypes.h>
+
+#include "json.h"
+#include "store/basic/text.h"
+
+/* How many are named in one cell. */
+#define LABEL_FOREMOST 3
+
+const char *label_resource(const SharesResource *r) {
+        return !isempty(r->name) ? r->name : !isempty(r->ident) ? r->ident : "-";
+}
+
+char *label_wait(const SharesWait *w) {
+        const char *name = !isempty(w->resource->name) ? w->resource->name : w->resource->ident;
+        bool same = isempty(name) || streq(name, w->op) || streq(name, w->resource->kind);
+        char *s;
+
+        if (asprintf(&s, "%s:%s%s%s", w->resource->kind, w->op, same ? "" : " ", same ? "" : name) < 0)
+                return NULL;
+        return s;
+}
+
+char *label_wakers(SharesWaker *const *wakers, size_t n_wakers, uint64_t total_ns, const SharesProcess *own) {
+        _cleanup_free_ char *s = NULL;
+        uint64_t others_ns = total_ns;
+        size_t n = 0;
+
+        for (; n < n_wakers && n < LABEL_FOREMOST; n++) {
+                const SharesWaker *o = wakers[n];
+                char share[32], *next;
+                int r;
+
+                format_share(share, sizeof(share), o->total_ns, total_ns);
+                others_ns -= o->total_ns;
+
+                if (!o->waker)
+                        r = asprintf(&next, "%s%s%s %s", s ? s : "", s ? ", " : "", o->kind, share);
+                else if (o->waker->process == own)
+                        r = asprintf(&next, "%s%s%s/%" PRId64 " %s", s ? s : "", s ? ", " : "", o->waker->comm,
+                                        o->waker->tid, share);
+                else
+                        r = asprintf(&next, "%s%s%s/%" PRId64 " of %s/%" PRId64 " %s", s ? s : "", s ? ", " : "",
+                                        o->waker->comm, o->waker->tid, o->waker->process->comm, o->waker->process->pid,
+                                        share);
+                if (r < 0)
+                        return NULL;
+                free(s);
+                s = next;
+        }
+
+        if (n < n_wakers) {
+                char share[32], *next;
+
+                format_share(share, sizeof(share), others_ns, total_ns);
+                if (asprintf(&next, "%s, %zu more %s", s, n_wakers - n, share) < 0)
+                        return NULL;
+                free(s);
+                s = next;
+        }
+
+        return s ? TAKE_PTR(s) : strdup("-");
+}
+
+char *label_instead(const Shares *shares, const SharesThread *t) {
+        _cleanup_free_ char *s = NULL;
+        SharesInstead *const *instead;
+        uint64_t named_ns = t->instead_ns - t->unnamed_ns, others_ns = named_ns;
+        size_t n_instead = shares_instead_of(shares, t, &instead), n = 0;
+
+        for (; n < n_instead && n < LABEL_FOREMOST; n++) {
+                char share[32], *next;
+
+                format_share(share, sizeof(share), instead[n]->total_ns, named_ns);
+                others_ns -= instead[n]->total_ns;
+                if (asprintf(&next, "%s%s%s/%" PRId64 " %s", s ? s : "", s ? ", " : "", instead[n]->process->comm,
+                                    instead[n]->process->pid ? instead[n]->process->pid : instead[n]->process->host_pid,
+                                    share) < 0)
+                        return NULL;
+                free(s);
+                s = next;
+        }
+
+        if (n < n_instead) {
+                char share[32], *next;
+
+                format_share(share, sizeof(share), others_ns, named_ns);
+                if (asprintf(&next, "%s, %zu more %s", s, n_instead - n, share) < 0)
+                        return NULL;
+                free(s);
+                s = next;
+        }
+
+        return s ? TAKE_PTR(s) : strdup("-");
+}
+
+void label_top_wait(Table *t, const SharesThread *thread) {
+        _cleanup_free_ char *label = NULL, *cell = NULL;
+        const SharesWait *w = thread->top_wait;
+        char share[32];
+
+        if (!w) {
+                table_null(t);
+                table_null(t);
+                return;
+        }
+
+        format_share(share, sizeof(share), w->total_ns, thread->times.total_ns);
+        label = label_wait(w);
+        if (!label || asprintf(&cell, "%s %s", share, label) < 0)
+                cell = NULL;
+        table_custom(t, cell, table_is_json(t) ? json_text(label) : NULL);
+        table_share(t, w->total_ns, thread->times.total_ns);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "table.h"
+
+#include <inttypes.h>
+#include <libsmartcols/libsmartcols.h>
+
+#include "json.h"
+#include "store/basic/text.h"
+
+struct Table {
+        const TableColumn *columns;
+        size_t n_columns;
+        size_t column; /* the one that the next cell belongs to */
+        size_t n_rows;
+        int error; /* the first one, kept until the table is printed */
+
+        struct libscols_table *lines; /* for people */
+        struct libscols_line *line;
+        size_t cell; /* in the line: columns without a title have none */
+
+        json_object *array;  /* for programs */
+        json_object *object; /* borrowed from the array */
+};
+
+int table_new(const TableColumn *columns, size_t n_columns, bool json, Table **ret) {
+        _cleanup_(table_freep) Table *t = NULL;
+
+        t = calloc(1, sizeof(*t));
+        if (!t)
+                return -ENOMEM;
+        t->columns = columns;
+        t->n_columns = n_columns;
+
+        if (json) {
+                t->array = json_object_new_array();
+                if (!t->array)
+                        return -ENOMEM;
+                *ret = TAKE_PTR(t);
+                return 0;
+        }
+
+        t->lines = scols_new_table();
+        if (!t->lines)
+                return -ENOMEM;
+
+        /* What is shown has been made safe already, with escapes that must not be escaped again. */
+        scols_table_enable_noencoding(t->lines, 1);
+
+        for (size_t i = 0; i < n_columns; i++)
+                if (columns[i].title &&
+                                !scols_table_new_column(
+                                                t->lines, columns[i].title, 0, columns[i].right ? SCOLS_FL_RIGHT : 0))
+                        return -ENOMEM;
+
+        *ret = TAKE_PTR(t);
+        return 0;
+}
+
+Table *table_free(Table *t) {
+        if (!t)
+                return NULL;
+
+        scols_unref_table(t->lines);
+        json_object_put(t->array);
+        free(t);
+        return NULL;
+}
+
+bool table_is_json(const Table *t) {
+        return t->array != NULL;
+}
+
+size_t table_rows(const Table *t) {
+        return t->n_rows;
+}
+
+void table_row(Table *t) {
+        t->column = 0;
+        t->cell = 0;
+        t->n_rows++;
+        if (t->error < 0)
+                return;
+
+        if (t->array) {
+                t->object = json_object_new_object();
+                if (!t->object || json_object_array_add(t->array, t->object) < 0) {
+                        json_object_put(t->object);
+                        t->object = NULL;
+                        t->error = -ENOMEM;
+                }
+        } else {
+                t->line = scols_table_new_line(t->lines, NULL);
+                if (!t->line)
+                        t->error = -ENOMEM;
+        }
+}
+
+/* One cell; takes the value. In each kind of table the other's form is ignored. */
+static void put(Table *t, const char *safe_text, json_object *value) {
+        const TableColumn *c = t->column < t->n_columns ? t->columns + t->column : NULL;
+
+        t->column++;
+        if (!c || t->error < 0) {
+                json_object_put(value);
+                return;
+        }
+
+        if (t->array) {
+                if (!c->key)
+                        json_object_put(value);
+                else if (json_add(t->object, c->key, value) < 0)
+                        t->error = -ENOMEM;
+        } else {
+                json_object_put(value);
+                if (c->title && scols_line_set_data(t->line, t->cell++, safe_text) < 0)
+                        t->error = -ENOMEM;
+        }
+}
+
+void table_custom(Table *t, const char *text, json_object *value) {
+        _cleanup_free_ char *safe = NULL;
+
+        if (t->array) {
+                put(t, NULL, value);
+                return;
+        }
+
+        safe = text_escape(text ? text : "-");
+        if (!safe)
+                t->error = -ENOMEM;
+        put(t, safe, value);
+}
+
+void table_text(Table *t, const char *s) {
+        table_custom(t, s, t->array ? json_text(s) : NULL);
+}
+
+void table_null(Table *t) {
+        put(t, "-", NULL);
+}
+
+void table_number(Table *t, int64_t n) {
+        char buffer[32];
+
+        snprintf(buffer, sizeof(buffer), "%" PRId64, n);
+        put(t, buffer, t->array ? json_object_new_int64(n) : NULL);
+}
+
+void table_count(Table *t, uint64_t n) {
+        char buffer[32];
+
+        snprintf(buffer, sizeof(buffer), "%" PRIu64, n);
+        put(t, buffer, t->array ? json_object_new_uint64(n) : NULL);
+}
+
+void table_real(Table *t, double d) {
+        char buffer[64];
+
+        snprintf(buffer, sizeof(buffer), "%.15g", d);
+        put(t, buffer, t->array ? json_real(d) : NULL);
+}
+
+void table_boolean(Table *t, bool b) {
+        put(t, b ? "yes" : "no", t->array ? json_object_new_boolean(b) : NULL);
+}
+
+void table_duration(Table *t, uint64_t ns) {
+        char buffer[64];
+
+        put(t, format_duration(buffer, sizeof(buffer), ns), t->array ? json_object_new_uint64(ns) : NULL);
+}
+
+void table_share(Table *t, uint64_t part, uint64_t whole) {
+        char buffer[32];
+
+        put(t, format_share(buffer, sizeof(buffer), part, whole), t->array ? json_share(part, whole) : NULL);
+}
+
+void table_moment(Table *t, int64_t unix_ns) {
+        char buffer[64];
+
+        put(t, unix_ns == 0 ? "-" : format_moment(buffer, sizeof(buffer), unix_ns),
+                        t->array ? json_moment(unix_ns) : NULL);
+}
+
+int table_print(Table *t, bool no_legend, FILE *f) {
+        if (t->error < 0)
+                return t->error;
+
+        if (t->array) {
+                json_print(t->array, f);
+                return 0;
+        }
+
+        if (t->n_rows == 0) {
+                bool first = true;
+
+                if (no_legend)
+                        return 0;
+                for (size_t i = 0; i < t->n_columns; i++)
+                        if (t->columns[i].title) {
+                                fprintf(f, "%s%s", first ? "" : " ", t->columns[i].title);
+                                first = false;
+                        }
+                fputc('\n', f);
+                return 0;
+        }
+
+        scols_table_enable_noheadings(t->lines, no_legend);
+        scols_table_set_stream(t->lines, f);
+        return scols_print_table(t->lines);
+}
+
+int table_take_json(Table *t, json_object **ret) {
+        if (t->error < 0)
+                return t->error;
+        *ret = TAKE_PTR(t->array);
+        return 0;
+}

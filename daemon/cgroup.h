@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Control groups as directories: finding one by its path or a unit by its name, and the processes in it. */
+#pragma once
+
+#include "basic/macro.h"
+
+/* Directories that together are one group: with cgroup v1 a path may exist in several hierarchies. */
+typedef struct CgroupSet {
+        char **directories;
+        size_t n;
+} CgroupSet;
+
+void cgroup_set_done(CgroupSet *s);
+
+/* `path` is below a cgroup mount ("/system.slice/x.service"), or a full path into one. The unified hierarchy wins, then all
+ * v1 hierarchies that have it. -ENOENT if none has; -EINVAL for a path that is not absolute or has "..". */
+int cgroup_find(const char *path, CgroupSet *ret);
+/* The group of a running systemd unit. -ENOENT. */
+int cgroup_find_unit(const char *unit, CgroupSet *ret);
+
+/* Calls `found` for each process of the group and those below it; a process can come up twice. Stops at the first negative return. Groups that
+ * vanish meanwhile are left out. */
+int cgroup_for_each_process(const CgroupSet *s, int (*found)(uint32_t pid, void *userdata), void *userdata);

@@ -1,0 +1,741 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "collector.h"
+
+#include "describe.h"
+#include "futex-name.h"
+#include "names.h"
+#include "proc.h"
+
+/* Names of futexes are looked up in /proc for this long a tick: the others get theirs when they are next waited for. */
+#define FUTEX_NAMES_TIME_NS (20 * NSEC_PER_MSEC)
+#define COLLECT_EVERY_TICKS 10
+
+struct Collector {
+        Probes *probes;
+        Registry *registry;
+        CollectorHooks hooks;
+        Clock clock;
+        Losses losses;
+
+        Thread **by_slot; /* [n_by_slot], the thread that has the slot now */
+        unsigned n_by_slot;
+        /* Slots whose thread ended: given back after one more turn of the generations, when no program can write them. */
+        unsigned *ending, *ended;
+        size_t n_ending, c_ending, n_ended, c_ended;
+
+        uint64_t tick;
+        uint64_t clock_described; /* the epoch in which the store was told of the clock's offset as it is now */
+        uint64_t futex_names_until_ns;
+        uint64_t kernel_losses[_PRISM_LOSS_MAX], recursion_misses; /* counted so far */
+
+        /* During a tick. */
+        Batch *live, *recorded;
+        uint64_t epoch;
+        int error;
+};
+
+int collector_new(Probes *probes, const RegistryLimits *limits, const CollectorHooks *hooks, Collector **ret) {
+        _cleanup_(collector_freep) Collector *c = NULL;
+        int r;
+
+        c = calloc(1, sizeof(*c));
+        if (!c)
+                return -ENOMEM;
+        c->probes = probes;
+        c->hooks = *hooks;
+        r = registry_new(limits, &c->registry);
+        if (r < 0)
+                return r;
+        clock_update(&c->clock);
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+Collector *collector_free(Collector *c) {
+        if (!c)
+                return NULL;
+        registry_free(c->registry);
+        free(c->by_slot);
+        free(c->ending);
+        free(c->ended);
+        free(c);
+        return NULL;
+}
+
+Registry *collector_registry(Collector *c) {
+        return c->registry;
+}
+
+const Clock *collector_clock(const Collector *c) {
+        return &c->clock;
+}
+
+Losses *collector_losses(Collector *c) {
+        return &c->losses;
+}
+
+/* ---- Rows ---- */
+
+/* Whether this row also goes to the recorder; remembers the first failure to add one. */
+static bool wanted(Collector *c, uint64_t from, uint64_t until) {
+        return c->hooks.wanted(from, until, c->hooks.userdata);
+}
+
+static void note(Collector *c, int r) {
+        if (r < 0 && c->error >= 0)
+                c->error = r;
+}
+
+static void emit_thread_time(Collector *c, Thread *t, uint64_t from, uint64_t until, const BatchThreadTime *sums) {
+        BatchThreadTime row = *sums;
+
+        row.ts_ns = clock_unix(&c->clock, until);
+        row.dt_ns = (int64_t) (until - from);
+        row.thread_key = t->key;
+        t->used_ns = until;
+        note(c, batch_add_thread_time(c->live, &row));
+        if (wanted(c, from, until)) {
+                describe_thread(c->recorded, t, &c->clock, c->epoch);
+                note(c, batch_add_thread_time(c->recorded, &row));
+        }
+}
+
+static void emit_wait(Collector *c, Thread *t, uint64_t from, uint64_t until, Resource *resource, const BatchWait *sums) {
+        BatchWait row = *sums;
+
+        row.ts_ns = clock_unix(&c->clock, until);
+        row.dt_ns = (int64_t) (until - from);
+        row.thread_key = t->key;
+        row.resource_key = resource->key;
+        resource->used_ns = until;
+        note(c, batch_add_wait(c->live, &row));
+        if (wanted(c, from, until)) {
+                describe_resource(c->recorded, resource, c->epoch);
+                note(c, batch_add_wait(c->recorded, &row));
+        }
+}
+
+static void emit_ran_instead(Collector *c, Thread *t, uint64_t from, uint64_t until, Process *process, uint64_t total) {
+        BatchRanInstead row = {
+                .ts_ns = clock_unix(&c->clock, until),
+                .dt_ns = (int64_t) (until - from),
+                .thread_key = t->key,
+                .process_key = process ? process->key : 0,
+                .total_ns = total,
+        };
+
+        if (total == 0)
+                return;
+        if (process)
+                process->used_ns = until;
+        note(c, batch_add_ran_instead(c->live, &row));
+        if (wanted(c, from, until)) {
+                if (process)
+                        describe_process(c->recorded, process, &c->clock, c->epoch);
+                note(c, batch_add_ran_instead(c->recorded, &row));
+        }
+}
+
+/* ---- Resources ---- */
+
+static const struct prism_resource lost_resource = { .kind = PRISM_KIND_OTHER, .op = PRISM_OP_LOST };
+
+static Resource *resource_of(Collector *c, Thread *t, const struct prism_resource *id, uint64_t user_address) {
+        bool created;
+        Resource *resource = registry_resource(c->registry, id, &created);
+
+        if (!resource && errno == ENOSPC) {
+                losses_count(&c->losses, "collector", "resource-limit", 1);
+                resource = registry_resource(c->registry, &lost_resource, &created);
+        }
+        if (!resource) {
+                note(c, -ENOMEM);
+                return NULL;
+        }
+        if (!resource->name_known && t->process->pid && boot_now() < c->futex_names_until_ns) {
+                resource->name_known = true;
+                resource->name = futex_name(t->process->pid, user_address);
+                resource->described = 0;
+        }
+        return resource;
+}
+
+/* ---- A stretch in one state that ended nothing: a lead, or a state in flight ---- */
+
+typedef struct Stretch {
+        uint64_t from, wake, until; /* in `state` from `from` to `wake`, in the run queue to `until` */
+        struct prism_resource resource;
+        uint64_t user_address;
+        unsigned state;
+        bool iowait, throttled;
+} Stretch;
+
+/* What of it has been written out already is left out. */
+static void emit_stretch(Collector *c, Thread *t, const Stretch *s) {
+        uint64_t from = MAX(s->from, t->accounted_ns), wake = MIN(MAX(s->wake, from), s->until);
+        BatchThreadTime sums = {};
+        uint64_t waited;
+
+        if (from >= s->until)
+                return;
+
+        if (s->state == PRISM_STATE_RUN) {
+                sums.run_ns = s->until - from;
+                emit_thread_time(c, t, from, s->until, &sums);
+                t->accounted_ns = s->until;
+                return;
+        }
+
+        if (s->state == PRISM_STATE_RUNQUEUE || s->state == PRISM_STATE_NONE)
+                wake = from;
+        waited = wake - from;
+        if (s->state == PRISM_STATE_BLOCK) {
+                sums.block_ns = waited;
+                sums.iowait_ns = s->iowait ? waited : 0;
+        } else
+                sums.sleep_ns = waited;
+        sums.runqueue_ns = s->until - wake;
+        sums.throttled_ns = s->throttled ? sums.runqueue_ns : 0;
+        emit_thread_time(c, t, from, s->until, &sums);
+        if (waited > 0) {
+                Resource *resource = resource_of(c, t, &s->resource, s->user_address);
+
+                if (resource)
+                        emit_wait(c, t, from, s->until, resource,
+                                        &(BatchWait){ .op = op_name(s->resource.op), .total_ns = waited });
+        }
+        emit_ran_instead(c, t, from, s->until, NULL, sums.runqueue_ns);
+        t->accounted_ns = s->until;
+}
+
+/* ---- Threads and processes ---- */
+
+static void process_refresh(Process *p) {
+        ProcDetails d;
+
+        if (!p->pid)
+                return;
+        proc_details(p->pid, &d);
+        process_set_text(&p->exe, d.exe);
+        process_set_text(&p->cmdline, d.cmdline);
+        process_set_text(&p->cgroup, d.cgroup);
+        process_set_text(&p->unit, d.unit);
+        if (d.netns)
+                p->netns = d.netns;
+        proc_details_done(&d);
+        p->described = 0;
+}
+
+static Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char *comm) {
+        Process *p = registry_add_process(c->registry, id);
+
+        if (!p) {
+                losses_count(&c->losses, "collector", errno == ENOSPC ? "process-limit" : "memory", 1);
+                return NULL;
+        }
+        p->pid = pid;
+        snprintf(p->comm, sizeof(p->comm), "%s", comm);
+        process_refresh(p);
+        return p;
+}
+
+static Process *process_of_info(Collector *c, const struct prism_thread_info *info) {
+        Identity id = { .start_boot_ns = info->process_start_ns, .number = info->tgid };
+        Identity parent_id = { .start_boot_ns = info->parent_start_ns, .number = info->parent_tgid };
+        Process *p = registry_process(c->registry, &id), *parent;
+        bool first = !p || p->live_threads == 0;
+
+        if (!p) {
+                p = process_add(c, &id, info->user_tgid, info->comm);
+                if (!p)
+                        return NULL;
+        }
+        p->ppid = info->user_parent_tgid;
+        p->uid = info->uid;
+        if (first) {
+                parent = registry_process(c->registry, &parent_id);
+                if (parent && parent->live_threads == 0 && parent->n_targets == 0)
+                        parent = NULL;
+                p->exit_boot_ns = 0;
+                p->found_by = info->inherited ? "child" : "target";
+                p->found_from = info->inherited && parent ? parent->key : 0;
+                p->described = 0;
+                c->hooks.process_found(p, info->inherited ? parent : NULL, info, c->hooks.userdata);
+        }
+        return p;
+}
+
+static void thread_comm(Thread *t, const char *comm) {
+        if (streq(t->comm, comm))
+                return;
+        snprintf(t->comm, sizeof(t->comm), "%s", comm);
+        t->described = 0;
+        if (t->identity.number == t->process->identity.number) {
+                snprintf(t->process->comm, sizeof(t->process->comm), "%s", comm);
+                t->process->described = 0;
+        }
+}
+
+static void slot_end(Collector *c, unsigned slot) {
+        if (GROW(c->ending, c->n_ending, c->c_ending) >= 0)
+                c->ending[c->n_ending++] = slot;
+        else
+                losses_count(&c->losses, "collector", "memory", 1);
+}
+
+static void thread_end(Collector *c, Thread *t, uint64_t exit_ns, bool exited) {
+        Process *p = t->process;
+
+        if (!t->live)
+                return;
+        t->live = false;
+        t->used_ns = exit_ns;
+        t->described = 0;
+        /* exit_boot_ns is what decides when it is forgotten; a thread that was only released has not exited. */
+        t->exit_boot_ns = exited ? exit_ns : 0;
+        if (t->slot < c->n_by_slot && c->by_slot[t->slot] == t)
+                c->by_slot[t->slot] = NULL;
+        slot_end(c, t->slot);
+
+        p->used_ns = exit_ns;
+        if (p->live_threads > 0 && --p->live_threads == 0) {
+                if (exited)
+                        p->exit_boot_ns = exit_ns;
+                p->described = 0;
+                c->hooks.process_gone(p, c->hooks.userdata);
+        }
+}
+
+static int slots_grow(Collector *c, unsigned n) {
+        Thread **grown;
+
+        if (n <= c->n_by_slot)
+                return 0;
+        n = MAX(n, c->n_by_slot * 2);
+        grown = reallocarray(c->by_slot, n, sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        memset(grown + c->n_by_slot, 0, (n - c->n_by_slot) * sizeof(*grown));
+        c->by_slot = grown;
+        c->n_by_slot = n;
+        return 0;
+}
+
+static void scan_slot(Collector *c, unsigned slot) {
+        Thread *t = c->by_slot[slot];
+        struct prism_thread_info info;
+        Process *p;
+
+        if (t && t->info_sequence == probes_info_sequence(c->probes, slot))
+                return;
+        if (!probes_thread_info(c->probes, slot, &info) || info.thread == 0)
+                return;
+        info.comm[sizeof(info.comm) - 1] = '\0';
+
+        if (!t || t->handle != info.thread) {
+                Identity id = { .start_boot_ns = info.start_ns, .number = info.tid };
+
+                t = registry_thread_by_handle(c->registry, info.thread);
+                if (t) /* ended already; the slot is on its way back */
+                        return;
+                p = process_of_info(c, &info);
+                if (!p)
+                        return;
+                t = registry_add_thread(c->registry, &id, info.thread, p);
+                if (!t) {
+                        losses_count(&c->losses, "collector", "memory", 1);
+                        return;
+                }
+                t->tid = info.user_tid;
+                t->slot = slot;
+                t->accounted_ns = info.tracked_ns;
+                t->used_ns = info.tracked_ns;
+                t->live = true;
+                p->live_threads++;
+                if (p->live_threads == 1)
+                        p->execs = info.execs;
+                c->by_slot[slot] = t;
+        }
+        t->info_sequence = info.sequence;
+        thread_comm(t, info.comm);
+        if (info.execs != t->process->execs && info.tid == info.tgid) {
+                t->process->execs = info.execs;
+                t->process->uid = info.uid;
+                process_refresh(t->process);
+        }
+}
+
+void collector_scan(Collector *c) {
+        unsigned n = probes_slots(c->probes);
+
+        if (slots_grow(c, n) < 0) {
+                losses_count(&c->losses, "collector", "memory", 1);
+                return;
+        }
+        for (unsigned slot = 0; slot < n; slot++)
+                scan_slot(c, slot);
+}
+
+void collector_forget_process(Collector *c, Process *p, uint64_t boundary_ns) {
+        for (unsigned slot = 0; slot < c->n_by_slot; slot++) {
+                Thread *t = c->by_slot[slot];
+
+                if (t && t->process == p)
+                        thread_end(c, t, boundary_ns, false);
+        }
+}
+
+/* ---- A tick ---- */
+
+static void collect_row(Collector *c, unsigned idle, unsigned slot) {
+        struct prism_thread_time *row = probes_thread_time(c->probes, idle, slot);
+        BatchThreadTime sums;
+        uint64_t exit_ns;
+        Thread *t;
+
+        if (row->thread == 0)
+                return;
+        t = registry_thread_by_handle(c->registry, row->thread);
+        if (!t || !t->live) {
+                /* It could not be entered (counted there); or it was released while its last time was being added, and then its slot is
+                 * on its way back already. */
+                if (!t && row->exit_ns)
+                        slot_end(c, slot);
+                memset(row, 0, sizeof(*row));
+                return;
+        }
+
+        if (row->lead_until_ns)
+                emit_stretch(c, t, &(Stretch){
+                        .from = row->lead_from_ns,
+                        .wake = row->lead_wake_ns,
+                        .until = row->lead_until_ns,
+                        .resource = row->lead_resource,
+                        .user_address = row->lead_user_address,
+                        .state = row->lead_state,
+                        .iowait = row->lead_iowait,
+                        .throttled = row->lead_throttled,
+                });
+
+        t->row_tick = c->tick;
+        t->row_from_ns = row->from_ns;
+        t->row_until_ns = row->until_ns;
+        if (row->from_ns != t->accounted_ns) {
+                /* Each interval must begin where the last one ended. */
+                losses_count(&c->losses, "collector", row->from_ns > t->accounted_ns ? "gap" : "overlap", 1);
+        }
+        sums = (BatchThreadTime){
+                .run_ns = row->run_ns,
+                .runqueue_ns = row->runqueue_ns,
+                .sleep_ns = row->sleep_ns,
+                .block_ns = row->block_ns,
+                .iowait_ns = row->iowait_ns,
+                .throttled_ns = row->throttled_ns,
+                .healed_ns = row->healed_ns,
+                .switches = row->switches,
+                .preemptions = row->preemptions,
+        };
+        if (row->until_ns > row->from_ns) {
+                emit_thread_time(c, t, row->from_ns, row->until_ns, &sums);
+                emit_ran_instead(c, t, row->from_ns, row->until_ns, NULL,
+                                row->runqueue_ns - MIN(row->named_ns, row->runqueue_ns));
+                if (row->lost_ns > 0) {
+                        Resource *lost = resource_of(c, t, &lost_resource, 0);
+
+                        if (lost)
+                                emit_wait(c, t, row->from_ns, row->until_ns, lost,
+                                                &(BatchWait){ .op = op_name(PRISM_OP_LOST), .total_ns = row->lost_ns });
+                }
+        }
+        t->accounted_ns = MAX(t->accounted_ns, row->until_ns);
+        exit_ns = row->exit_ns;
+        memset(row, 0, sizeof(*row));
+        if (exit_ns)
+                thread_end(c, t, exit_ns, true);
+}
+
+/* The thread that ended a wait. One that is not tracked is entered as observed, with what the kernel side saw of it. */
+static Thread *waker_of(Collector *c, const struct prism_wait_key *key, const struct prism_wait_value *value) {
+        Identity id = { .start_boot_ns = key->waker_start_ns, .number = key->waker_tid };
+        Identity process_id = { .start_boot_ns = value->waker_process_start_ns, .number = value->waker_tgid };
+        Thread *t = registry_thread(c->registry, &id);
+        Process *p;
+
+        if (t)
+                return t;
+        /* Tracked when it woke, but never entered: it came and went while the slots were full. */
+        if (!process_id.start_boot_ns && key->waker_tid == value->waker_tgid)
+                process_id.start_boot_ns = key->waker_start_ns;
+        p = registry_process(c->registry, &process_id);
+        if (!p)
+                p = process_add(c, &process_id, value->waker_user_tgid, value->waker_comm);
+        if (!p)
+                return NULL;
+        t = registry_add_thread(c->registry, &id, 0, p);
+        if (!t) {
+                note(c, -ENOMEM);
+                return NULL;
+        }
+        t->tid = value->waker_user_tid;
+        snprintf(t->comm, sizeof(t->comm), "%s", value->waker_comm);
+        return t;
+}
+
+typedef struct WaitEntry {
+        const struct prism_wait_key *key;
+        const struct prism_wait_value *value;
+} WaitEntry;
+
+static int compare_waits(const void *a, const void *b) {
+        const struct prism_wait_key *x = ((const WaitEntry *) a)->key, *y = ((const WaitEntry *) b)->key;
+
+        if (x->thread != y->thread)
+                return x->thread < y->thread ? -1 : 1;
+        return memcmp(&x->resource, &y->resource, sizeof(x->resource));
+}
+
+static void emit_wake(Collector *c, Thread *t, Resource *resource, const WaitEntry *e) {
+        Thread *waker = NULL;
+        BatchWake row;
+
+        if (e->key->waker_kind == PRISM_WAKER_THREAD) {
+                waker = waker_of(c, e->key, e->value);
+                if (waker)
+                        waker->used_ns = waker->process->used_ns = t->row_until_ns;
+        }
+        row = (BatchWake){
+                .ts_ns = clock_unix(&c->clock, t->row_until_ns),
+                .dt_ns = (int64_t) (t->row_until_ns - t->row_from_ns),
+                .waker_thread_key = waker ? waker->key : 0,
+                .waker_kind = waker_kind_name(waker || e->key->waker_kind != PRISM_WAKER_THREAD ? e->key->waker_kind :
+                                                                                                  PRISM_WAKER_UNSEEN),
+                .thread_key = t->key,
+                .resource_key = resource->key,
+                .count = e->value->count,
+                .total_ns = e->value->ended_ns,
+        };
+        note(c, batch_add_wake(c->live, &row));
+        if (wanted(c, t->row_from_ns, t->row_until_ns)) {
+                if (waker)
+                        describe_thread(c->recorded, waker, &c->clock, c->epoch);
+                describe_resource(c->recorded, resource, c->epoch);
+                note(c, batch_add_wake(c->recorded, &row));
+        }
+}
+
+static int collect_waits(Collector *c, unsigned idle) {
+        _cleanup_free_ WaitEntry *entries = NULL;
+        const struct prism_wait_key *keys;
+        const struct prism_wait_value *values;
+        size_t n;
+        int r;
+
+        r = probes_drain_waits(c->probes, idle, &keys, &values, &n);
+        if (r < 0)
+                return r;
+        if (n == 0)
+                return 0;
+        entries = calloc(n, sizeof(*entries));
+        if (!entries)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                entries[i] = (WaitEntry){ &keys[i], &values[i] };
+        /* One row for a thread, resource and operation, however many wakers it had. */
+        qsort(entries, n, sizeof(*entries), compare_waits);
+
+        for (size_t i = 0; i < n;) {
+                Thread *t = registry_thread_by_handle(c->registry, entries[i].key->thread);
+                BatchWait sums = { .op = op_name(entries[i].key->resource.op) };
+                Resource *resource;
+                size_t end = i;
+
+                while (end < n && compare_waits(&entries[i], &entries[end]) == 0)
+                        end++;
+                if (!t || t->row_tick != c->tick || t->row_until_ns <= t->row_from_ns) {
+                        if (t && t->live)
+                                losses_count(&c->losses, "collector", "wait-without-interval", end - i);
+                        i = end;
+                        continue;
+                }
+                resource = resource_of(c, t, &entries[i].key->resource, entries[i].value->user_address);
+                if (!resource) {
+                        i = end;
+                        continue;
+                }
+                if (streq(resource->ident, op_name(PRISM_OP_LOST)))
+                        sums.op = op_name(PRISM_OP_LOST);
+                for (; i < end; i++) {
+                        const struct prism_wait_value *v = entries[i].value;
+
+                        sums.count += v->count;
+                        sums.total_ns += v->total_ns;
+                        sums.max_ns = MAX(sums.max_ns, v->max_ns);
+                        for (unsigned bucket = 0; bucket < PRISM_HISTOGRAM_BUCKETS; bucket++)
+                                sums.histogram[bucket] += v->histogram[bucket];
+                        emit_wake(c, t, resource, &entries[i]);
+                }
+                emit_wait(c, t, t->row_from_ns, t->row_until_ns, resource, &sums);
+        }
+        return 0;
+}
+
+static int collect_insteads(Collector *c, unsigned idle) {
+        const struct prism_instead_key *keys;
+        const struct prism_instead_value *values;
+        size_t n;
+        int r;
+
+        r = probes_drain_insteads(c->probes, idle, &keys, &values, &n);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                Identity id = { .start_boot_ns = keys[i].process_start_ns, .number = keys[i].tgid };
+                Thread *t = registry_thread_by_handle(c->registry, keys[i].thread);
+                Process *p;
+                char comm[PRISM_COMM_LENGTH + 1] = {};
+
+                if (!t || t->row_tick != c->tick)
+                        continue;
+                memcpy(comm, values[i].comm, PRISM_COMM_LENGTH);
+                p = registry_process(c->registry, &id);
+                if (!p)
+                        p = process_add(c, &id, values[i].user_tgid, comm);
+                emit_ran_instead(c, t, t->row_from_ns, t->row_until_ns, p, values[i].total_ns);
+        }
+        return 0;
+}
+
+/* Writes out the state that each thread has been in since before `boundary`. Threads that the iterator does not know any more
+ * have ended without our seeing it. */
+static int collect_inflight(Collector *c, uint64_t boundary) {
+        _cleanup_free_ struct prism_inflight *states = NULL;
+        Thread *next;
+        size_t n;
+        int r;
+
+        r = probes_inflight(c->probes, &states, &n);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                const struct prism_inflight *s = &states[i];
+                Thread *t = registry_thread_by_handle(c->registry, s->thread);
+
+                if (!t || !t->live)
+                        continue;
+                t->row_tick = c->tick; /* seen */
+                if (s->since_ns >= boundary)
+                        continue;
+                emit_stretch(c, t, &(Stretch){
+                        .from = s->since_ns,
+                        .wake = s->wake_ns && s->wake_ns < boundary ? s->wake_ns : boundary,
+                        .until = boundary,
+                        .resource = s->resource,
+                        .user_address = s->user_address,
+                        .state = s->state,
+                        .iowait = s->iowait,
+                        .throttled = s->throttled,
+                });
+        }
+        for (Thread *t = registry_threads(c->registry); t; t = next) {
+                next = t->hh_handle.next;
+                if (t->live && t->row_tick != c->tick && t->accounted_ns < boundary) {
+                        /* It may have ended just now: then its last row is in the generation that runs, and is collected next. */
+                        if (t->accounted_ns + NSEC_PER_SEC * 120 < boundary) {
+                                losses_count(&c->losses, "collector", "exit-unseen", 1);
+                                thread_end(c, t, t->accounted_ns, true);
+                        }
+                }
+        }
+        return 0;
+}
+
+static void collect_losses(Collector *c, uint64_t boundary) {
+        uint64_t misses = probes_recursion_misses(c->probes);
+        int64_t ts = clock_unix(&c->clock, boundary);
+
+        for (unsigned i = 0; i < _PRISM_LOSS_MAX; i++) {
+                uint64_t total = probes_loss(c->probes, i);
+
+                losses_count(&c->losses, "kernel", loss_name(i), total - c->kernel_losses[i]);
+                c->kernel_losses[i] = total;
+        }
+        losses_count(&c->losses, "kernel", "recursion", misses - c->recursion_misses);
+        c->recursion_misses = misses;
+
+        for (size_t i = 0; i < c->losses.n; i++) {
+                Loss *l = &c->losses.entries[i];
+                BatchLoss row = { .ts_ns = ts, .part = l->part, .reason = l->reason, .count = l->total - l->reported };
+
+                if (row.count == 0)
+                        continue;
+                note(c, batch_add_loss(c->live, &row));
+                note(c, batch_add_loss(c->recorded, &row));
+                l->reported = l->total;
+        }
+}
+
+static void release_slots(Collector *c) {
+        unsigned *array = c->ended;
+        size_t capacity = c->c_ended;
+
+        for (size_t i = 0; i < c->n_ended; i++)
+                probes_slot_release(c->probes, c->ended[i]);
+        c->ended = c->ending;
+        c->n_ended = c->n_ending;
+        c->c_ended = c->c_ending;
+        c->ending = array;
+        c->n_ending = 0;
+        c->c_ending = capacity;
+}
+
+int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recorded, uint64_t *ret_boundary_ns) {
+        _cleanup_(batch_unrefp) Batch *live = NULL, *recorded = NULL;
+        uint64_t boundary;
+        unsigned idle, n;
+        int r;
+
+        live = batch_new();
+        recorded = batch_new();
+        if (!live || !recorded)
+                return -ENOMEM;
+
+        if (clock_update(&c->clock))
+                c->clock_described = 0;
+        r = probes_flip(c->probes, flush, &idle, &boundary);
+        if (r < 0)
+                return r;
+
+        c->live = live;
+        c->recorded = recorded;
+        c->epoch = c->hooks.epoch(c->hooks.userdata);
+        c->error = 0;
+        c->tick++;
+        c->futex_names_until_ns = boot_now() + FUTEX_NAMES_TIME_NS;
+
+        release_slots(c);
+        collector_scan(c);
+        n = MIN(probes_slots(c->probes), c->n_by_slot);
+        for (unsigned slot = 0; slot < n; slot++)
+                collect_row(c, idle, slot);
+        note(c, collect_waits(c, idle));
+        note(c, collect_insteads(c, idle));
+        if (flush)
+                note(c, collect_inflight(c, boundary));
+        collect_losses(c, boundary);
+        if (recorded->n_thread_times > 0 && c->clock_described != c->epoch) {
+                note(c, batch_add_clock(recorded, &(BatchClock){ (int64_t) boundary, clock_unix(&c->clock, boundary) }));
+                c->clock_described = c->epoch;
+        }
+        if (c->tick % COLLECT_EVERY_TICKS == 0)
+                registry_collect(c->registry, boundary);
+
+        c->live = c->recorded = NULL;
+        if (c->error < 0) {
+                losses_count(&c->losses, "collector", "memory", 1);
+                return c->error;
+        }
+        *ret_live = TAKE_PTR(live);
+        *ret_recorded = TAKE_PTR(recorded);
+        *ret_boundary_ns = boundary;
+        return 0;
+}

@@ -1,0 +1,793 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "manager.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-id128.h>
+
+#include "basic/text.h"
+#include "describe.h"
+#include "../dbus/names.h"
+#include "log.h"
+#include "manager-bus.h"
+#include "proc.h"
+#include "server.h"
+
+#define TICK_USEC USEC_PER_SEC
+/* States in flight are written out at least so often, so that no row is much longer. */
+#define FLUSH_EVERY_NS (60 * NSEC_PER_SEC)
+/* Rare events are looked at this long after the first of a burst. */
+#define SCAN_DELAY_USEC (5 * 1000)
+/* Command patterns also match names that a process gives itself: all of /proc is read so often. */
+#define RESCAN_EVERY_TICKS 10
+#define RLIMIT_FILES 65536
+
+/* Identifies prism when the machine id is made into one that only prism knows. */
+static const sd_id128_t application_id = SD_ID128_MAKE(4d, 1f, 0a, 6e, 7c, 2b, 48, 3d, 9e, 55, 8b, 1c, 60, d2, 37, fa);
+
+/* ---- Collecting ---- */
+
+static void live_push(Manager *m, Batch *b) {
+        while (m->n_live > 0 && (m->n_live == LIVE_BATCHES_MAX || m->live_bytes + batch_bytes(b) > LIVE_BYTES_MAX)) {
+                Batch *oldest = m->live[m->first_live];
+
+                m->live_bytes -= batch_bytes(oldest);
+                batch_unref(oldest);
+                m->first_live = (m->first_live + 1) % LIVE_BATCHES_MAX;
+                m->n_live--;
+        }
+        m->live[(m->first_live + m->n_live) % LIVE_BATCHES_MAX] = batch_ref(b);
+        m->n_live++;
+        m->live_bytes += batch_bytes(b);
+}
+
+static void report_losses(Manager *m, const Batch *b) {
+        for (size_t i = 0; i < b->n_losses; i++)
+                manager_bus_loss(m, b->losses[i].part, b->losses[i].reason, b->losses[i].count);
+}
+
+int manager_collect(Manager *m, bool flush, uint64_t *ret_boundary_ns) {
+        _cleanup_(batch_unrefp) Batch *live = NULL, *recorded = NULL;
+        uint64_t boundary;
+        int r;
+
+        r = collector_tick(m->collector, flush, &live, &recorded, &boundary);
+        if (r < 0) {
+                log_error("cannot collect what the kernel side measured: %s", strerror(-r));
+                return r;
+        }
+        if (flush)
+                m->last_flush_ns = boundary;
+        live_push(m, live);
+        report_losses(m, live);
+        if (recorder_is_recording(m->recorder))
+                recorder_give(m->recorder, recorded);
+        if (ret_boundary_ns)
+                *ret_boundary_ns = boundary;
+        return 0;
+}
+
+static bool on_wanted(uint64_t from, uint64_t until, void *userdata) {
+        Manager *m = userdata;
+
+        return recorder_wanted(m->recorder, from, until);
+}
+
+static uint64_t on_epoch(void *userdata) {
+        Manager *m = userdata;
+
+        return recorder_epoch(m->recorder);
+}
+
+/* ---- Targets ---- */
+
+Target *manager_target(Manager *m, uint32_t number) {
+        for (Target *t = m->targets; t; t = t->next)
+                if (t->number == number)
+                        return t;
+        return NULL;
+}
+
+static void update_active(Manager *m) {
+        bool open = false;
+
+        for (Target *t = m->targets; t; t = t->next)
+                open = open || target_is_open(t);
+        probes_set_active(m->probes, m->targets, open);
+}
+
+static void on_process_found(Process *p, Process *parent, const struct prism_thread_info *info, void *userdata) {
+        Manager *m = userdata;
+        Target *t;
+
+        if (parent)
+                for (size_t i = 0; i < parent->n_targets; i++) {
+                        t = manager_target(m, parent->targets[i]);
+                        if (t && t->follow >= PRISM_FOLLOW_CHILDREN)
+                                (void) process_add_target(p, t->number);
+                }
+        if (p->n_targets == 0)
+                (void) process_add_target(p, info->target);
+        t = manager_target(m, p->targets[0]);
+        if (t)
+                process_set_text(&p->target, t->name);
+        log_debug("following process %u (%s) for %s", p->pid, p->comm, t ? t->name : "no target");
+        for (size_t i = 0; i < p->n_targets; i++) {
+                t = manager_target(m, p->targets[i]);
+                if (t)
+                        manager_bus_process(m, t, p, true);
+        }
+}
+
+static bool target_has_processes(Manager *m, const Target *t) {
+        for (Process *p = registry_processes(collector_registry(m->collector)); p; p = p->hh.next)
+                if (p->live_threads > 0 && process_in_target(p, t->number))
+                        return true;
+        return false;
+}
+
+static void target_link(Manager *m, Target *t) {
+        Target **end = &m->targets;
+
+        while (*end)
+                end = &(*end)->next;
+        *end = t;
+        t->manager = m;
+        m->n_targets++;
+        update_active(m);
+}
+
+static void target_unlink(Manager *m, Target *t) {
+        for (Target **p = &m->targets; *p; p = &(*p)->next)
+                if (*p == t) {
+                        *p = t->next;
+                        break;
+                }
+        m->n_targets--;
+        update_active(m);
+}
+
+static void target_remove(Manager *m, Target *t) {
+        target_unlink(m, t);
+        manager_bus_target_removed(m, t);
+        log_info("no longer following %s", t->name);
+        target_free(t);
+}
+
+/* A process target ends with its last process; the others wait for new ones. */
+static void remove_ended_targets(Manager *m) {
+        Target *next;
+
+        for (Target *t = m->targets; t; t = next) {
+                next = t->next;
+                if (t->kind == TARGET_PROCESS && !target_has_processes(m, t))
+                        target_remove(m, t);
+        }
+}
+
+static void on_process_gone(Process *p, void *userdata) {
+        Manager *m = userdata;
+
+        for (size_t i = 0; i < p->n_targets; i++) {
+                Target *t = manager_target(m, p->targets[i]);
+
+                if (t)
+                        manager_bus_process(m, t, p, false);
+        }
+}
+
+typedef struct Follow {
+        Manager *manager;
+        Target *target;
+        unsigned found, refused;
+} Follow;
+
+/* Brings a process into a target. Returns 0 also when it cannot be had; counts in Follow tell. */
+static int follow_process(uint32_t pid, void *userdata) {
+        Follow *f = userdata;
+        Manager *m = f->manager;
+        Registry *registry = collector_registry(m->collector);
+        Process *p = registry_process_by_pid(registry, pid);
+        ProcStatus status;
+        int r;
+
+        if (p && process_in_target(p, f->target->number))
+                return 0;
+        if (proc_status(pid, &status) < 0 || status.kernel_thread)
+                return 0;
+        if (!p && status.threads > probes_free_slots(m->probes)) {
+                f->refused++;
+                return 0;
+        }
+        r = probes_mark(m->probes, pid, f->target->follow, f->target->number);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                collector_scan(m->collector);
+        if (p)
+                (void) process_add_target(p, f->target->number);
+        f->found += p || r > 0;
+        return 0;
+}
+
+static void rescan_targets(Manager *m, bool slow) {
+        for (Target *t = m->targets; t; t = t->next) {
+                Follow f = { .manager = m, .target = t };
+                int r;
+
+                if (!target_is_open(t) || (t->kind == TARGET_COMMAND && !slow))
+                        continue;
+                r = target_for_each_process(t, follow_process, &f);
+                if (r < 0)
+                        log_warning("cannot look for new processes of %s: %s", t->name, strerror(-r));
+                losses_count(collector_losses(m->collector), "collector", "thread-limit", f.refused);
+        }
+}
+
+/* A process executed a new image: it may be one that a target waits for. */
+static void on_event(const struct prism_event *event, void *userdata) {
+        Manager *m = userdata;
+
+        if (event->kind != PRISM_EVENT_EXEC || event->user_tgid == 0)
+                return;
+        for (Target *t = m->targets; t; t = t->next) {
+                _cleanup_free_ char *argv0 = NULL;
+                Follow f = { .manager = m, .target = t };
+                ProcStatus status;
+
+                if (t->kind != TARGET_COMMAND || proc_status(event->user_tgid, &status) < 0)
+                        continue;
+                argv0 = proc_argv0_name(event->user_tgid);
+                if (pattern_matches(t->pattern, status.comm) || (argv0 && pattern_matches(t->pattern, argv0)))
+                        (void) follow_process(event->user_tgid, &f);
+        }
+}
+
+int manager_track(Manager *m, TargetKind kind, const char *argument, enum prism_follow follow, uint32_t depth,
+                Target **ret, sd_bus_error *error) {
+        _cleanup_free_ char *name = NULL, *sentence = NULL;
+        _cleanup_(target_freep) Target *t = NULL;
+        Follow f = { .manager = m };
+        int r;
+
+        name = target_make_name(kind, argument);
+        if (!name)
+                return -ENOMEM;
+        for (Target *other = m->targets; other; other = other->next)
+                if (streq(other->name, name))
+                        return sd_bus_error_setf(error, PRISM_ERROR_ALREADY_TRACKED,
+                                        "%s is tracked already; untrack it first to change how it is followed", name);
+        if (m->n_targets >= m->config.targets)
+                return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
+                                "%u targets are tracked, which is the limit; untrack one, or raise Targets= in prismd.conf",
+                                m->n_targets);
+
+        r = target_new(kind, argument, follow, depth, &t, &sentence);
+        if (r == -ENOENT && kind == TARGET_CGROUP)
+                return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_CGROUP,
+                                "there is no cgroup %s; give its path below the cgroup mount, as /proc/PID/cgroup shows it", argument);
+        if (r == -ENOENT)
+                return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_UNIT,
+                                "no unit %s is running; start it, or check its name with systemctl", argument);
+        if (r == -EINVAL)
+                return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS, "cannot track this %s: %s",
+                                target_kind_name(kind), sentence ?: "bad name");
+        if (r < 0)
+                return r;
+
+        if (kind == TARGET_PROCESS) {
+                ProcStatus status;
+
+                r = proc_status(t->pid, &status);
+                if (r < 0)
+                        return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_PROCESS, "there is no process %u", t->pid);
+                if (status.kernel_thread)
+                        return sd_bus_error_setf(error, PRISM_ERROR_UNSUPPORTED,
+                                        "%u (%s) is a kernel thread; prism follows user processes only", t->pid, status.comm);
+                if (status.tgid != t->pid)
+                        return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_PROCESS,
+                                        "%u is a thread of process %u; track that", t->pid, status.tgid);
+        }
+
+        t->number = ++m->last_target;
+        /* Linked, and the kernel side active, before the first mark: processes look for their target there, and what happens in between
+         * counts as well. */
+        f.target = t;
+        target_link(m, t);
+        r = target_for_each_process(t, follow_process, &f);
+        if (r >= 0 && f.refused > 0 && f.found == 0)
+                r = sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
+                                "%s has more threads than can still be tracked (%u); untrack something, or raise Threads= in prismd.conf",
+                                t->name, probes_free_slots(m->probes));
+        else if (r >= 0 && kind == TARGET_PROCESS && f.found == 0)
+                r = sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_PROCESS, "process %u ended before it could be tracked", t->pid);
+        if (r < 0) {
+                target_unlink(m, t);
+                return r;
+        }
+        losses_count(collector_losses(m->collector), "collector", "thread-limit", f.refused);
+
+        log_info("following %s: %u processes", t->name, f.found);
+        *ret = t;
+        manager_bus_target_added(m, TAKE_PTR(t));
+        return 0;
+}
+
+int manager_untrack(Manager *m, Target *t, sd_bus_error *error) {
+        Registry *registry = collector_registry(m->collector);
+        uint64_t boundary;
+        int r;
+
+        /* The last state of its threads is written out before they are released. */
+        r = manager_collect(m, true, &boundary);
+        if (r < 0)
+                return r;
+        for (Process *p = registry_processes(registry); p; p = p->hh.next) {
+                if (!process_in_target(p, t->number))
+                        continue;
+                process_remove_target(p, t->number);
+                if (p->n_targets > 0 || p->live_threads == 0)
+                        continue;
+                r = probes_unmark(m->probes, (uint32_t) p->identity.number);
+                if (r < 0)
+                        log_warning("cannot release process %u: %s", p->pid, strerror(-r));
+                collector_forget_process(m->collector, p, boundary);
+        }
+        target_remove(m, t);
+        return 0;
+}
+
+/* ---- Recordings ---- */
+
+int manager_record_start(Manager *m, const char *name, const char *calls, uint64_t duration_ns, recorder_answer answer,
+                void *userdata, sd_bus_error *error) {
+        Recording *recording;
+        unsigned n = 0;
+        uint64_t boundary;
+        int r;
+
+        if (!recording_name_is_valid(name))
+                return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS,
+                                "this cannot be a recording's name: 1 to 200 bytes of UTF-8 without control characters, slashes or \"..\", "
+                                "not starting with a dash or dot");
+        if (recorder_find(m->recorder, name))
+                return sd_bus_error_setf(error, PRISM_ERROR_ALREADY_EXISTS,
+                                "there is a recording \"%s\" already; delete it, or choose another name", name);
+        for (Recording *other = recorder_recordings(m->recorder); other; other = other->next)
+                n++;
+        if (n >= m->config.recordings)
+                return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
+                                "there are %u recordings, which is the limit; delete one, or raise Recordings= in prismd.conf", n);
+
+        r = manager_collect(m, true, &boundary);
+        if (r >= 0)
+                r = recorder_begin(m->recorder, name, calls, duration_ns, boundary,
+                                clock_unix(collector_clock(m->collector), boundary), answer, userdata, &recording);
+        if (r < 0)
+                return r;
+        log_info("recording \"%s\" started", name);
+        return 0;
+}
+
+static int record_end(Manager *m, Recording *recording, bool interrupted, recorder_answer answer, void *userdata) {
+        uint64_t boundary;
+        int r;
+
+        r = manager_collect(m, true, &boundary);
+        if (r < 0)
+                boundary = boot_now();
+        recorder_end_begin(recording, boundary, clock_unix(collector_clock(m->collector), boundary));
+        /* Threads that changed state while those in flight were read come with the next interval. */
+        (void) manager_collect(m, false, NULL);
+        log_info("recording \"%s\" ended", recording->name);
+        return recorder_end_finish(recording, interrupted, answer, userdata);
+}
+
+int manager_record_stop(Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error) {
+        if (recording->state == RECORDING_STARTING)
+                return sd_bus_error_setf(error, PRISM_ERROR_STORE_FAILED,
+                                "recording \"%s\" has not begun: the store has not answered yet", recording->name);
+        if (recording->state != RECORDING_RUNNING)
+                return sd_bus_error_setf(error, PRISM_ERROR_NOT_FOUND, "recording \"%s\" is not running", recording->name);
+        return record_end(m, recording, false, answer, userdata);
+}
+
+int manager_record_delete(Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error) {
+        if (recording->state <= RECORDING_ENDING)
+                return sd_bus_error_setf(error, PRISM_ERROR_UNSUPPORTED, "recording \"%s\" is running; stop it first",
+                                recording->name);
+        if (recording->deleting)
+                return sd_bus_error_setf(error, PRISM_ERROR_NOT_FOUND, "recording \"%s\" is being deleted", recording->name);
+        return recorder_delete(recording, answer, userdata);
+}
+
+static void on_recording_changed(Recording *recording, void *userdata) {
+        manager_bus_recording_changed(userdata, recording);
+}
+
+static void on_recording_removed(Recording *recording, void *userdata) {
+        manager_bus_recording_removed(userdata, recording);
+}
+
+static void on_recording_expired(Recording *recording, void *userdata) {
+        (void) record_end(userdata, recording, false, NULL, NULL);
+}
+
+static void on_store_failed(int r, const char *error, void *userdata) {
+        if (r < 0)
+                log_error("the store cannot be written, what is measured now is lost: %s", error ?: strerror(-r));
+        else
+                log_info("the store can be written again");
+}
+
+/* ---- Snapshots ---- */
+
+typedef struct ImageJob {
+        Job job;
+        const StoreMachine *machine;
+        Batch *batches[LIVE_BATCHES_MAX + 1];
+        size_t n;
+        int r, fd;
+        char *error;
+        snapshot_answer answer;
+        void *userdata;
+} ImageJob;
+
+static void image_run(Job *job) {
+        ImageJob *j = (ImageJob *) job;
+
+        j->r = store_image(j->machine, j->batches, j->n, &j->fd, &j->error);
+}
+
+static void image_done(Job *job) {
+        ImageJob *j = (ImageJob *) job;
+
+        j->answer(j->r, j->fd, j->error, j->userdata);
+        for (size_t i = 0; i < j->n; i++)
+                batch_unref(j->batches[i]);
+        free(j->error);
+        free(j);
+}
+
+int manager_snapshot(Manager *m, snapshot_answer answer, void *userdata) {
+        ImageJob *j;
+        int r;
+
+        r = manager_collect(m, true, NULL);
+        if (r < 0)
+                return r;
+        j = calloc(1, sizeof(*j));
+        if (!j)
+                return -ENOMEM;
+        j->job.run = image_run;
+        j->job.done = image_done;
+        j->machine = &m->machine;
+        j->fd = -1;
+        j->answer = answer;
+        j->userdata = userdata;
+
+        j->batches[0] = batch_new();
+        if (!j->batches[0]) {
+                free(j);
+                return -ENOMEM;
+        }
+        j->n = 1;
+        r = describe_all(j->batches[0], collector_registry(m->collector), collector_clock(m->collector));
+        if (r < 0) {
+                batch_unref(j->batches[0]);
+                free(j);
+                return r;
+        }
+        for (unsigned i = 0; i < m->n_live; i++)
+                j->batches[j->n++] = batch_ref(m->live[(m->first_live + i) % LIVE_BATCHES_MAX]);
+        worker_give(m->images, &j->job);
+        return 0;
+}
+
+/* ---- The loop ---- */
+
+static void log_losses(Manager *m) {
+        uint64_t total = losses_total(collector_losses(m->collector));
+
+        /* At most a line a minute; status and the store have the details. */
+        if (total == m->logged_losses || m->ticks % 60 != 0)
+                return;
+        log_warning("%llu things could not be recorded since the last such message; prismctl status shows which",
+                        (unsigned long long) (total - m->logged_losses));
+        m->logged_losses = total;
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        uint64_t now = boot_now();
+
+        m->ticks++;
+        if (m->targets || m->n_live > 0) {
+                rescan_targets(m, m->ticks % RESCAN_EVERY_TICKS == 0);
+                (void) manager_collect(m, now - m->last_flush_ns >= FLUSH_EVERY_NS, NULL);
+                remove_ended_targets(m);
+        }
+        log_losses(m);
+
+        /* A tick that came late is not made up for. */
+        usec += TICK_USEC;
+        if (usec < now / NSEC_PER_USEC)
+                usec = now / NSEC_PER_USEC + TICK_USEC;
+        sd_event_source_set_time(source, usec);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_scan(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        probes_events_consume(m->probes, on_event, m);
+        collector_scan(m->collector);
+        sd_event_source_set_enabled(m->events_source, SD_EVENT_ON);
+        return 0;
+}
+
+static int on_events(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Manager *m = userdata;
+
+        /* A burst of forks is looked at once. */
+        sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        sd_event_source_set_time_relative(m->scan_timer, SCAN_DELAY_USEC);
+        return sd_event_source_set_enabled(m->scan_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_end_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        Manager *m = userdata;
+
+        log_info("ending");
+        sd_notify(false, "STOPPING=1");
+        return sd_event_exit(m->event, 0);
+}
+
+static int setup_loop(Manager *m) {
+        static const int signals[] = { SIGTERM, SIGINT };
+        sigset_t mask;
+        int r;
+
+        r = sd_event_add_time(m->event, &m->tick_timer, CLOCK_BOOTTIME, boot_now() / NSEC_PER_USEC + TICK_USEC, 1, on_tick, m);
+        if (r >= 0)
+                r = sd_event_add_time(m->event, &m->scan_timer, CLOCK_BOOTTIME, 0, 1, on_scan, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->scan_timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_io(m->event, &m->events_source, probes_events_fd(m->probes), EPOLLIN, on_events, m);
+        if (r < 0)
+                return r;
+
+        sigemptyset(&mask);
+        for (unsigned i = 0; i < ELEMENTSOF(signals); i++)
+                sigaddset(&mask, signals[i]);
+        if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+                return -errno;
+        for (unsigned i = 0; i < ELEMENTSOF(signals); i++) {
+                r = sd_event_add_signal(m->event, NULL, signals[i], on_end_signal, m);
+                if (r < 0)
+                        return r;
+        }
+        r = sd_event_set_watchdog(m->event, true);
+        return r < 0 ? r : 0;
+}
+
+/* ---- Beginning and end ---- */
+
+/* "WHAT OBJECT: why; REMEDY" */
+static int fail(int r, char **ret_error, const char *what, const char *object, const char *remedy) {
+        char *sentence;
+
+        if (ret_error && asprintf(&sentence, "%s %s: %s%s%s", what, object, strerror(-r), remedy ? "; " : "", remedy ?: "") >= 0)
+                *ret_error = sentence;
+        return r;
+}
+
+/* Makes a directory and those above it that are missing, 0750. */
+static int make_directories(const char *path) {
+        _cleanup_free_ char *copy = strdup(path);
+
+        if (!copy)
+                return -ENOMEM;
+        for (char *p = copy + 1; *p; p++) {
+                if (*p != '/')
+                        continue;
+                *p = '\0';
+                if (mkdir(copy, 0750) < 0 && errno != EEXIST)
+                        return -errno;
+                *p = '/';
+        }
+        if (mkdir(copy, 0750) < 0 && errno != EEXIST)
+                return -errno;
+        return 0;
+}
+
+static int open_state_dir(Manager *m, const char *state_dir, char **ret_error) {
+        _cleanup_free_ char *lock = NULL;
+        int r;
+
+        m->state_dir = strdup(state_dir);
+        if (!m->state_dir || asprintf(&m->database, "%s/%s", state_dir, PRISM_DATABASE_FILE) < 0 ||
+                        asprintf(&lock, "%s/prismd.lock", state_dir) < 0)
+                return -ENOMEM;
+        r = make_directories(state_dir);
+        if (r < 0)
+                return fail(r, ret_error, "cannot make the state directory", state_dir, "choose another with --state-dir");
+
+        m->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+        if (m->lock_fd < 0)
+                return fail(-errno, ret_error, "cannot write to the state directory", state_dir, "choose another with --state-dir");
+        if (flock(m->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK)
+                        return fail(-errno, ret_error, "cannot lock the state directory", state_dir, NULL);
+                return fail(-EBUSY, ret_error, "another prismd uses the state directory", state_dir,
+                                "stop it, or choose another with --state-dir");
+        }
+        return 0;
+}
+
+static int identify_machine(Manager *m, const ManagerOptions *options) {
+        struct utsname names;
+        sd_id128_t id;
+
+        if (uname(&names) < 0)
+                return -errno;
+        m->hostname = strdup(names.nodename);
+        m->kernel = strdup(names.release);
+        m->architecture = strdup(names.machine);
+        if (!m->hostname || !m->kernel || !m->architecture)
+                return -ENOMEM;
+        if (sd_id128_get_boot(&id) < 0)
+                id = SD_ID128_NULL;
+        sd_id128_to_string(id, m->boot_id);
+
+        if (options->has_machine_id)
+                m->machine.id = options->machine_id;
+        else if (sd_id128_get_machine_app_specific(application_id, &id) >= 0)
+                memcpy(&m->machine.id, &id, sizeof(m->machine.id));
+        else
+                /* No machine id (a minimal container): what stays the same while this system runs. */
+                memcpy(&m->machine.id, m->boot_id, sizeof(m->machine.id));
+        m->machine.hostname = m->hostname;
+        m->machine.kernel = m->kernel;
+        m->machine.architecture = m->architecture;
+        m->machine.cpus = (unsigned) sysconf(_SC_NPROCESSORS_CONF);
+        m->machine.boot_id = m->boot_id;
+        return 0;
+}
+
+static void raise_file_limit(void) {
+        struct rlimit limit;
+
+        /* Connections and maps. What cannot be had is done without. */
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < RLIMIT_FILES) {
+                limit.rlim_cur = MIN(limit.rlim_max, RLIMIT_FILES);
+                (void) setrlimit(RLIMIT_NOFILE, &limit);
+        }
+}
+
+static void log_parts(Manager *m) {
+        const Part *parts;
+        size_t n;
+
+        parts = probes_parts(m->probes, &n);
+        for (size_t i = 0; i < n; i++)
+                if (parts[i].state != PART_OK)
+                        log_warning("%s: %s", parts[i].name, parts[i].reason);
+        if (probes_in_own_pid_namespace(m->probes))
+                log_info("running in a pid namespace of its own: only processes in it can be tracked");
+}
+
+int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) {
+        _cleanup_(manager_freep) Manager *m = NULL;
+        CollectorHooks collector_hooks;
+        RecorderHooks recorder_hooks;
+        int r;
+
+        m = calloc(1, sizeof(*m));
+        if (!m)
+                return -ENOMEM;
+        m->lock_fd = -1;
+        config_defaults(&m->config);
+        if (options->config_file) {
+                r = config_read(&m->config, options->config_file);
+                if (r < 0)
+                        return fail(r, ret_error, "cannot read the configuration", options->config_file, NULL);
+        }
+        raise_file_limit();
+        r = identify_machine(m, options);
+        if (r >= 0)
+                r = open_state_dir(m, options->state_dir, ret_error);
+        if (r >= 0)
+                r = sd_event_default(&m->event);
+        if (r < 0)
+                return r;
+
+        r = probes_new(&(ProbesLimits){ m->config.threads, m->config.waits, m->config.ran_instead }, &m->probes, ret_error);
+        if (r < 0)
+                return r;
+
+        collector_hooks = (CollectorHooks){
+                .wanted = on_wanted,
+                .epoch = on_epoch,
+                .process_found = on_process_found,
+                .process_gone = on_process_gone,
+                .userdata = m,
+        };
+        r = collector_new(m->probes, &(RegistryLimits){ m->config.processes, m->config.resources }, &collector_hooks,
+                        &m->collector);
+        if (r < 0)
+                return r;
+        m->start_ns = clock_unix(collector_clock(m->collector), boot_now());
+
+        recorder_hooks = (RecorderHooks){
+                .changed = on_recording_changed,
+                .removed = on_recording_removed,
+                .expired = on_recording_expired,
+                .failed = on_store_failed,
+                .userdata = m,
+        };
+        r = recorder_new(m->event, m->database, &m->machine, collector_losses(m->collector), &recorder_hooks, &m->recorder,
+                        ret_error);
+        if (r >= 0)
+                r = worker_new(m->event, "prism-images", &m->images);
+        if (r >= 0)
+                r = server_new(m, options->addresses, &m->server, ret_error);
+        if (r >= 0)
+                r = setup_loop(m);
+        if (r < 0)
+                return r;
+
+        log_parts(m);
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+int manager_run(Manager *m) {
+        sd_notifyf(false, "READY=1\nSTATUS=Version %s, database %s", PRISM_VERSION, m->database);
+        log_info("version %s is ready, database %s", PRISM_VERSION, m->database);
+        return sd_event_loop(m->event);
+}
+
+Manager *manager_free(Manager *m) {
+        if (!m)
+                return NULL;
+
+        if (m->recorder && m->collector)
+                for (Recording *recording = recorder_recordings(m->recorder); recording; recording = recording->next)
+                        if (recording->state == RECORDING_RUNNING)
+                                (void) record_end(m, recording, true, NULL, NULL);
+        /* Answers that are still due go out before the connections close. */
+        m->images = worker_free(m->images);
+        m->recorder = recorder_free(m->recorder);
+        m->server = server_free(m->server);
+
+        while (m->targets) {
+                Target *t = m->targets;
+
+                m->targets = t->next;
+                target_free(t);
+        }
+        for (unsigned i = 0; i < m->n_live; i++)
+                batch_unref(m->live[(m->first_live + i) % LIVE_BATCHES_MAX]);
+        collector_free(m->collector);
+        probes_free(m->probes);
+        sd_event_source_unref(m->tick_timer);
+        sd_event_source_unref(m->scan_timer);
+        sd_event_source_unref(m->events_source);
+        sd_event_unref(m->event);
+        if (m->lock_fd >= 0)
+                close(m->lock_fd);
+        free(m->hostname);
+        free(m->kernel);
+        free(m->architecture);
+        free(m->state_dir);
+        free(m->database);
+        free(m);
+        return NULL;
+}

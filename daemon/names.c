@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "names.h"
+
+#include <asm/unistd.h>
+
+#include "syscalls.h"
+
+#define SYSCALLS_MAX 512
+
+static const char *const kinds[_PRISM_KIND_MAX] = {
+        [PRISM_KIND_NONE] = "other",
+        [PRISM_KIND_FUTEX] = "futex",
+        [PRISM_KIND_PIPE] = "pipe",
+        [PRISM_KIND_FIFO] = "fifo",
+        [PRISM_KIND_CHARDEV] = "chardev",
+        [PRISM_KIND_UNIX] = "unix",
+        [PRISM_KIND_INET] = "inet",
+        [PRISM_KIND_EPOLL] = "epoll",
+        [PRISM_KIND_POLL] = "poll",
+        [PRISM_KIND_EVENTFD] = "eventfd",
+        [PRISM_KIND_TIMERFD] = "timerfd",
+        [PRISM_KIND_SIGNALFD] = "signalfd",
+        [PRISM_KIND_INOTIFY] = "inotify",
+        [PRISM_KIND_FILE] = "file",
+        [PRISM_KIND_DISK] = "disk",
+        [PRISM_KIND_AIO] = "aio",
+        [PRISM_KIND_IO_URING] = "io_uring",
+        [PRISM_KIND_KERNEL_LOCK] = "kernel-lock",
+        [PRISM_KIND_PAGE_FAULT] = "page-fault",
+        [PRISM_KIND_RECLAIM] = "reclaim",
+        [PRISM_KIND_TIMER] = "timer",
+        [PRISM_KIND_CHILD] = "child",
+        [PRISM_KIND_SIGNAL] = "signal",
+        [PRISM_KIND_OTHER] = "other",
+};
+
+static const char *const named_ops[_PRISM_OP_MAX - PRISM_OP_NAMED] = {
+        [PRISM_OP_FUTEX_WAIT - PRISM_OP_NAMED] = "wait",
+        [PRISM_OP_FUTEX_WAIT_BITSET - PRISM_OP_NAMED] = "wait_bitset",
+        [PRISM_OP_FUTEX_LOCK_PI - PRISM_OP_NAMED] = "lock_pi",
+        [PRISM_OP_FUTEX_WAIT_REQUEUE_PI - PRISM_OP_NAMED] = "wait_requeue_pi",
+        [PRISM_OP_FUTEX_WAITV - PRISM_OP_NAMED] = "waitv",
+        [PRISM_OP_FUTEX_WAITV_ANY - PRISM_OP_NAMED] = "waitv_any",
+        [PRISM_OP_FUTEX2_WAIT - PRISM_OP_NAMED] = "futex2_wait",
+        [PRISM_OP_STOPPED - PRISM_OP_NAMED] = "stopped",
+        [PRISM_OP_TRACED - PRISM_OP_NAMED] = "traced",
+        [PRISM_OP_FROZEN - PRISM_OP_NAMED] = "frozen",
+        [PRISM_OP_USER - PRISM_OP_NAMED] = "user",
+        [PRISM_OP_IO_WORKER - PRISM_OP_NAMED] = "io_worker",
+        [PRISM_OP_EXIT - PRISM_OP_NAMED] = "exit",
+        [PRISM_OP_LOST - PRISM_OP_NAMED] = "lost",
+        [PRISM_OP_UNKNOWN - PRISM_OP_NAMED] = "unknown",
+};
+
+static const char *const wakers[] = {
+        [PRISM_WAKER_UNSEEN] = "unseen",
+        [PRISM_WAKER_THREAD] = "thread",
+        [PRISM_WAKER_IRQ] = "irq",
+        [PRISM_WAKER_TIMER] = "timer",
+};
+
+static const char *const reasons[_PRISM_LOSS_MAX] = {
+        [PRISM_LOSS_THREAD_LIMIT] = "thread-limit",
+        [PRISM_LOSS_STORAGE_FULL] = "storage-full",
+        [PRISM_LOSS_STORAGE_BUSY] = "storage-busy",
+        [PRISM_LOSS_WAIT_FULL] = "wait-map-full",
+        [PRISM_LOSS_WAIT_BUSY] = "wait-map-busy",
+        [PRISM_LOSS_INSTEAD_FULL] = "ran-instead-map-full",
+        [PRISM_LOSS_INSTEAD_BUSY] = "ran-instead-map-busy",
+        [PRISM_LOSS_MISSED_SWITCH] = "missed-switch",
+        [PRISM_LOSS_MISSED_WAKE] = "missed-wake",
+        [PRISM_LOSS_EVENT_FULL] = "event-buffer-full",
+        [PRISM_LOSS_FUTEX_KEY] = "futex-key",
+        [PRISM_LOSS_SNAPSHOT_RACE] = "snapshot-race",
+};
+
+static const char *const follows[] = {
+        [PRISM_FOLLOW_NONE] = "none",
+        [PRISM_FOLLOW_CHILDREN] = "children",
+};
+
+/* Names for numbers without one, made once, so that they live as long as the program. Main thread only. */
+static const char *unnamed_syscall(unsigned number) {
+        static char names[SYSCALLS_MAX][sizeof("syscall-511")];
+
+        number &= SYSCALLS_MAX - 1;
+        if (names[number][0] == '\0')
+                snprintf(names[number], sizeof(names[number]), "syscall-%u", number);
+        return names[number];
+}
+
+const char *kind_name(unsigned kind) {
+        return kind < _PRISM_KIND_MAX ? kinds[kind] : "other";
+}
+
+const char *op_name(unsigned op) {
+        unsigned number = op & ~(unsigned) PRISM_OP_COMPAT;
+
+        if (op >= PRISM_OP_NAMED)
+                return op < _PRISM_OP_MAX ? named_ops[op - PRISM_OP_NAMED] : "unknown";
+        if (op & PRISM_OP_COMPAT) {
+                if (number < ELEMENTSOF(syscalls_32) && syscalls_32[number])
+                        return syscalls_32[number];
+        } else if (number < ELEMENTSOF(syscalls_64) && syscalls_64[number])
+                return syscalls_64[number];
+        return unnamed_syscall(number);
+}
+
+const char *waker_kind_name(unsigned kind) {
+        return kind < ELEMENTSOF(wakers) ? wakers[kind] : "unseen";
+}
+
+const char *loss_name(unsigned reason) {
+        return reason < _PRISM_LOSS_MAX ? reasons[reason] : "unknown";
+}
+
+const char *follow_name(unsigned follow) {
+        return follow < ELEMENTSOF(follows) ? follows[follow] : "none";
+}
+
+int follow_from_name(const char *name) {
+        for (unsigned i = 0; i < ELEMENTSOF(follows); i++)
+                if (streq(follows[i], name))
+                        return (int) i;
+        return -EINVAL;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "registry.h"
+
+#include "names.h"
+
+/* Longer than the last minute that GetSnapshot gives. */
+#define KEEP_ENDED_NS (90 * NSEC_PER_SEC)
+#define KEEP_UNUSED_NS (600 * NSEC_PER_SEC)
+
+struct Registry {
+        RegistryLimits limits;
+        Process *processes;
+        Thread *by_identity, *by_handle;
+        Resource *resources;
+        uint64_t next_key;
+};
+
+int registry_new(const RegistryLimits *limits, Registry **ret) {
+        Registry *r = calloc(1, sizeof(*r));
+
+        if (!r)
+                return -ENOMEM;
+        r->limits = *limits;
+        *ret = r;
+        return 0;
+}
+
+static void process_free(Process *p) {
+        free(p->exe);
+        free(p->cmdline);
+        free(p->cgroup);
+        free(p->unit);
+        free(p->target);
+        free(p->targets);
+        free(p);
+}
+
+static void resource_free(Resource *resource) {
+        free(resource->ident);
+        free(resource->name);
+        free(resource);
+}
+
+static void remove_thread(Registry *r, Thread *t) {
+        Thread *found = NULL;
+
+        HASH_FIND(hh_identity, r->by_identity, &t->identity, sizeof(t->identity), found);
+        if (found == t)
+                HASH_DELETE(hh_identity, r->by_identity, t);
+        if (t->handle)
+                HASH_DELETE(hh_handle, r->by_handle, t);
+        free(t);
+}
+
+Registry *registry_free(Registry *r) {
+        Thread *t, *t_next;
+        Process *p, *p_next;
+        Resource *s, *s_next;
+
+        if (!r)
+                return NULL;
+        HASH_ITER (hh_handle, r->by_handle, t, t_next)
+                remove_thread(r, t);
+        HASH_ITER (hh_identity, r->by_identity, t, t_next)
+                remove_thread(r, t);
+        HASH_ITER (hh, r->processes, p, p_next) {
+                HASH_DEL(r->processes, p);
+                process_free(p);
+        }
+        HASH_ITER (hh, r->resources, s, s_next) {
+                HASH_DEL(r->resources, s);
+                resource_free(s);
+        }
+        free(r);
+        return NULL;
+}
+
+Process *registry_process(Registry *r, const Identity *id) {
+        Process *p = NULL;
+
+        HASH_FIND(hh, r->processes, id, sizeof(*id), p);
+        return p;
+}
+
+Process *registry_process_by_pid(Registry *r, uint32_t pid) {
+        for (Process *p = r->processes; p; p = p->hh.next)
+                if (p->pid == pid && p->live_threads > 0)
+                        return p;
+        return NULL;
+}
+
+Process *registry_processes(Registry *r) {
+        return r->processes;
+}
+
+Process *registry_add_process(Registry *r, const Identity *id) {
+        Process *p;
+
+        if (HASH_COUNT(r->processes) >= r->limits.processes) {
+                errno = ENOSPC;
+                return NULL;
+        }
+        p = calloc(1, sizeof(*p));
+        if (!p)
+                return NULL;
+        p->identity = *id;
+        p->key = ++r->next_key;
+        p->found_by = "observed";
+        HASH_ADD(hh, r->processes, identity, sizeof(p->identity), p);
+        if (!p->hh.tbl) {
+                process_free(p);
+                errno = ENOMEM;
+                return NULL;
+        }
+        return p;
+}
+
+bool process_in_target(const Process *p, uint32_t target) {
+        for (size_t i = 0; i < p->n_targets; i++)
+                if (p->targets[i] == target)
+                        return true;
+        return false;
+}
+
+int process_add_target(Process *p, uint32_t target) {
+        uint32_t *grown;
+
+        if (process_in_target(p, target))
+                return 0;
+        grown = reallocarray(p->targets, p->n_targets + 1, sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        p->targets = grown;
+        p->targets[p->n_targets++] = target;
+        return 1;
+}
+
+void process_remove_target(Process *p, uint32_t target) {
+        for (size_t i = 0; i < p->n_targets; i++)
+                if (p->targets[i] == target) {
+                        p->targets[i] = p->targets[--p->n_targets];
+                        return;
+                }
+}
+
+void process_set_text(char **field, const char *value) {
+        char *copy;
+
+        if (!value || (*field && streq(*field, value)))
+                return;
+        copy = strdup(value);
+        if (!copy)
+                return;
+        free(*field);
+        *field = copy;
+}
+
+Thread *registry_thread(Registry *r, const Identity *id) {
+        Thread *t = NULL;
+
+        HASH_FIND(hh_identity, r->by_identity, id, sizeof(*id), t);
+        return t;
+}
+
+Thread *registry_thread_by_handle(Registry *r, uint64_t handle) {
+        Thread *t = NULL;
+
+        HASH_FIND(hh_handle, r->by_handle, &handle, sizeof(handle), t);
+        return t;
+}
+
+Thread *registry_threads(Registry *r) {
+        return r->by_handle;
+}
+
+void registry_for_each_thread(Registry *r, void (*found)(Thread *t, void *userdata), void *userdata) {
+        for (Thread *t = r->by_handle; t; t = t->hh_handle.next)
+                found(t, userdata);
+        for (Thread *t = r->by_identity; t; t = t->hh_identity.next)
+                if (!t->handle)
+                        found(t, userdata);
+}
+
+Thread *registry_add_thread(Registry *r, const Identity *id, uint64_t handle, Process *process) {
+        Thread *t, *older;
+
+        t = calloc(1, sizeof(*t));
+        if (!t)
+                return NULL;
+        t->identity = *id;
+        t->handle = handle;
+        t->key = ++r->next_key;
+        t->process = process;
+
+        older = registry_thread(r, id);
+        if (older) {
+                HASH_DELETE(hh_identity, r->by_identity, older);
+                if (!older->handle)
+                        free(older);
+        }
+        HASH_ADD(hh_identity, r->by_identity, identity, sizeof(t->identity), t);
+        if (handle)
+                HASH_ADD(hh_handle, r->by_handle, handle, sizeof(t->handle), t);
+        return t;
+}
+
+/* What makes a resource unique within its boot and kind, as text. */
+static char *resource_ident(const struct prism_resource *id) {
+        char *text = NULL;
+        int n;
+
+        if (id->kind == PRISM_KIND_FUTEX)
+                n = id->shared ? asprintf(&text, "shared:%llu+0x%llx", id->space, id->address) :
+                                 asprintf(&text, "private:%llu:0x%llx", id->space, id->address);
+        else
+                n = asprintf(&text, "%s", op_name(id->op));
+        return n < 0 ? NULL : text;
+}
+
+Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *created) {
+        ResourceKey key = {
+                .space = id->space,
+                .address = id->address,
+                .kind = id->kind,
+                .detail = id->kind == PRISM_KIND_FUTEX ? id->shared : id->op,
+        };
+        Resource *resource = NULL;
+
+        *created = false;
+        HASH_FIND(hh, r->resources, &key, sizeof(key), resource);
+        if (resource)
+                return resource;
+
+        if (HASH_COUNT(r->resources) >= r->limits.resources && id->kind == PRISM_KIND_FUTEX) {
+                errno = ENOSPC;
+                return NULL;
+        }
+        resource = calloc(1, sizeof(*resource));
+        if (!resource)
+                return NULL;
+        resource->id = key;
+        resource->key = ++r->next_key;
+        resource->kind = kind_name(id->kind);
+        resource->ident = resource_ident(id);
+        if (!resource->ident) {
+                resource_free(resource);
+                errno = ENOMEM;
+                return NULL;
+        }
+        if (id->kind != PRISM_KIND_FUTEX) {
+                resource->name = strdup(resource->ident);
+                resource->name_known = true;
+        }
+        HASH_ADD(hh, r->resources, id, sizeof(resource->id), resource);
+        if (!resource->hh.tbl) {
+                resource_free(resource);
+                errno = ENOMEM;
+                return NULL;
+        }
+        *created = true;
+        return resource;
+}
+
+Resource *registry_resources(Registry *r) {
+        return r->resources;
+}
+
+void registry_collect(Registry *r, uint64_t now) {
+        Thread *t, *t_next;
+        Process *p, *p_next;
+        Resource *s, *s_next;
+
+        HASH_ITER (hh_handle, r->by_handle, t, t_next)
+                if (!t->live && t->exit_boot_ns + KEEP_ENDED_NS < now && t->used_ns + KEEP_ENDED_NS < now) {
+                        t->process->used_ns = MAX(t->process->used_ns, t->used_ns);
+                        remove_thread(r, t);
+                }
+        HASH_ITER (hh_identity, r->by_identity, t, t_next)
+                if (!t->handle && t->used_ns + KEEP_ENDED_NS < now)
+                        remove_thread(r, t);
+
+        /* A process goes after its last thread: threads point to it. */
+        for (t = r->by_identity; t; t = t->hh_identity.next)
+                t->process->used_ns = MAX(t->process->used_ns, now - KEEP_ENDED_NS);
+        for (t = r->by_handle; t; t = t->hh_handle.next)
+                t->process->used_ns = MAX(t->process->used_ns, now - KEEP_ENDED_NS);
+        HASH_ITER (hh, r->processes, p, p_next)
+                if (p->live_threads == 0 && p->used_ns + KEEP_ENDED_NS < now) {
+                        HASH_DEL(r->processes, p);
+                        process_free(p);
+                }
+
+        HASH_ITER (hh, r->resources, s, s_next)
+                if (s->used_ns + KEEP_UNUSED_NS < now) {
+                        HASH_DEL(r->resources, s);
+                        resource_free(s);
+                }
+}
+
+unsigned registry_n_processes(const Registry *r) {
+        unsigned n = 0;
+
+        for (Process *p = r->processes; p; p = p->hh.next)
+                n += p->live_threads > 0;
+        return n;
+}
+
+unsigned registry_n_threads(const Registry *r) {
+        unsigned n = 0;
+
+        for (Thread *t = r->by_handle; t; t = t->hh_handle.next)
+                n += t->live;
+        return n;
+}
+
+unsigned registry_n_known_processes(const Registry *r) {
+        return HASH_COUNT(r->processes);
+}
+
+unsigned registry_n_resources(const Registry *r) {
+        return HASH_COUNT(r->resources);
+}

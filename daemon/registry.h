@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The processes, threads and resources that prismd knows, by identity. What is gone is kept for a while, since rows of
+ * the last minute still name it. Owned and used by the main thread. */
+#pragma once
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "batch.h"
+#include "../bpf/prism.h"
+
+typedef struct Registry Registry;
+typedef struct Process Process;
+typedef struct Thread Thread;
+typedef struct Resource Resource;
+
+typedef struct Identity {
+        uint64_t start_boot_ns; /* 0: unknown */
+        uint64_t number;        /* the kernel's own pid or tid */
+} Identity;
+
+struct Process {
+        Identity identity;
+        uint64_t key;
+        uint32_t pid, ppid, uid;
+        char comm[64];
+        char *exe, *cmdline, *cgroup, *unit;
+        uint64_t netns;
+        uint64_t exit_boot_ns; /* 0: alive, as far as is known */
+        const char *found_by;  /* target, child, observed */
+        uint64_t found_from;   /* key of a process, 0 if none */
+        char *target;          /* name of the target that brought it in */
+        uint32_t *targets;     /* numbers of the targets that include it */
+        size_t n_targets;
+        unsigned live_threads; /* tracked ones */
+        uint32_t execs;
+        uint64_t described;    /* the epoch in which the store was told of it as it is now */
+        uint64_t used_ns;
+        UT_hash_handle hh;
+};
+
+struct Thread {
+        Identity identity;
+        uint64_t handle; /* of the kernel side; 0: not tracked, only named as a waker */
+        uint64_t key;
+        Process *process;
+        uint32_t tid;
+        unsigned slot;
+        uint32_t info_sequence;
+        char comm[64];
+        bool live;               /* tracked now */
+        uint64_t accounted_ns;   /* all of its time until here has been written out */
+        uint64_t exit_boot_ns;
+        uint64_t described, used_ns;
+        /* Its interval of this tick, which its waits refer to. */
+        uint64_t row_tick, row_from_ns, row_until_ns;
+        UT_hash_handle hh_identity, hh_handle;
+};
+
+typedef struct ResourceKey {
+        uint64_t space, address;
+        uint32_t kind;
+        uint32_t detail; /* futex: 1 if shared; others: the operation, which is all that tells them apart */
+} ResourceKey;
+
+struct Resource {
+        ResourceKey id;
+        uint64_t key;
+        const char *kind;
+        char *ident, *name;
+        bool name_known; /* looked up, whether or not there was one */
+        uint64_t described, used_ns;
+        UT_hash_handle hh;
+};
+
+typedef struct RegistryLimits {
+        unsigned processes, resources;
+} RegistryLimits;
+
+int registry_new(const RegistryLimits *limits, Registry **ret);
+Registry *registry_free(Registry *r);
+DEFINE_CLEANUP(Registry *, registry_free);
+
+Process *registry_process(Registry *r, const Identity *id);
+Process *registry_process_by_pid(Registry *r, uint32_t pid); /* a live one that is tracked */
+Process *registry_processes(Registry *r);                    /* iterate with ->hh.next */
+/* NULL and errno: ENOMEM, or ENOSPC when the limit is reached. */
+Process *registry_add_process(Registry *r, const Identity *id);
+bool process_in_target(const Process *p, uint32_t target);
+int process_add_target(Process *p, uint32_t target);
+void process_remove_target(Process *p, uint32_t target);
+void process_set_text(char **field, const char *value);
+
+Thread *registry_thread(Registry *r, const Identity *id);
+Thread *registry_thread_by_handle(Registry *r, uint64_t handle);
+Thread *registry_threads(Registry *r); /* iterate with ->hh_handle.next: those with a handle */
+/* Each once, also those that are only named as wakers. `found` must not add or remove any. */
+void registry_for_each_thread(Registry *r, void (*found)(Thread *t, void *userdata), void *userdata);
+/* handle 0 for a waker that is not tracked. A newer thread of the same identity takes the older one's place in lookups by it. */
+Thread *registry_add_thread(Registry *r, const Identity *id, uint64_t handle, Process *process);
+
+/* *created tells that it is new. NULL: ENOMEM or ENOSPC. */
+Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *created);
+Resource *registry_resources(Registry *r); /* iterate with ->hh.next */
+
+/* Removes what ended, or was last used, so long before `now` that no row of the last minute names it. */
+void registry_collect(Registry *r, uint64_t now);
+
+unsigned registry_n_processes(const Registry *r); /* tracked and alive */
+unsigned registry_n_threads(const Registry *r);   /* tracked and alive */
+unsigned registry_n_known_processes(const Registry *r);
+unsigned registry_n_resources(const Registry *r);

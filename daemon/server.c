@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "server.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-event.h>
+#include <systemd/sd-id128.h>
+
+#include "../dbus/names.h"
+#include "log.h"
+#include "manager-bus.h"
+#include "manager.h"
+
+#define GROUP_NAME "prism"
+#define GROUPS_MAX 1024
+#define BACKLOG 128
+
+typedef struct Connection Connection;
+struct Connection {
+        Server *server;
+        sd_bus *bus;
+        bool private;
+        Connection *next;
+};
+
+typedef struct Listener Listener;
+struct Listener {
+        Server *server;
+        int fd;
+        char *path;
+        sd_event_source *source;
+        Listener *next;
+};
+
+struct Server {
+        Manager *manager;
+        Connection *connections;
+        unsigned n_private;
+        Listener *listeners;
+        bool refusing; /* said so already */
+};
+
+static Connection *connection_free(Connection *c) {
+        if (!c)
+                return NULL;
+        sd_bus_flush_close_unref(c->bus);
+        free(c);
+        return NULL;
+}
+DEFINE_CLEANUP(Connection *, connection_free);
+
+static void connection_drop(Connection *c) {
+        Server *s = c->server;
+
+        for (Connection **p = &s->connections; *p; p = &(*p)->next)
+                if (*p == c) {
+                        *p = c->next;
+                        break;
+                }
+        if (c->private)
+                s->n_private--;
+        /* Not flushed: the peer is gone, or does not read. */
+        sd_bus_close(c->bus);
+        sd_bus_unref(c->bus);
+        free(c);
+}
+
+static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        Connection *c = userdata;
+
+        if (!c->private)
+                log_warning("the connection to the system bus is gone");
+        connection_drop(c);
+        return 0;
+}
+
+static int connection_serve(Connection *c) {
+        int r;
+
+        r = manager_bus_install(c->server->manager, c->bus);
+        if (r >= 0)
+                r = sd_bus_match_signal_async(c->bus, NULL, "org.freedesktop.DBus.Local", "/org/freedesktop/DBus/Local",
+                                "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, NULL, c);
+        if (r >= 0)
+                r = sd_bus_attach_event(c->bus, c->server->manager->event, SD_EVENT_PRIORITY_NORMAL);
+        return r;
+}
+
+/* ---- Who may ---- */
+
+static bool is_prism_group(gid_t gid) {
+        struct group group, *found = NULL;
+        char buffer[16384];
+
+        return getgrnam_r(GROUP_NAME, &group, buffer, sizeof(buffer), &found) == 0 && found && found->gr_gid == gid;
+}
+
+static int check_peer(int fd) {
+        socklen_t size = sizeof(struct ucred);
+        gid_t groups[GROUPS_MAX];
+        struct ucred peer;
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        if (peer.uid == 0 || peer.uid == geteuid() || is_prism_group(peer.gid))
+                return 0;
+        size = sizeof(groups);
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
+                return -errno;
+        for (size_t i = 0; i < size / sizeof(groups[0]); i++)
+                if (is_prism_group(groups[i]))
+                        return 0;
+        return -EACCES;
+}
+
+int server_check_access(sd_bus_message *message, sd_bus_error *error) {
+        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+        const gid_t *groups;
+        uid_t uid;
+        int n, r;
+
+        /* A private peer was checked when it connected. */
+        if (sd_bus_is_bus_client(sd_bus_message_get_bus(message)) <= 0)
+                return 0;
+
+        r = sd_bus_query_sender_creds(message, SD_BUS_CREDS_EUID | SD_BUS_CREDS_SUPPLEMENTARY_GIDS, &creds);
+        if (r >= 0 && sd_bus_creds_get_euid(creds, &uid) >= 0 && (uid == 0 || uid == geteuid()))
+                return 0;
+        n = r >= 0 ? sd_bus_creds_get_supplementary_gids(creds, &groups) : r;
+        for (int i = 0; i < n; i++)
+                if (is_prism_group(groups[i]))
+                        return 0;
+        return sd_bus_error_set(error, PRISM_ERROR_ACCESS_DENIED, "only root and members of group " GROUP_NAME " may use prism");
+}
+
+/* ---- Private sockets ---- */
+
+/* busctl greets a bus daemon first; we answer as if we were one. */
+static int on_hello(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus", "Hello") <= 0)
+                return 0;
+        return sd_bus_reply_method_return(message, "s", ":1.1") ?: 1;
+}
+
+static int connection_new_private(Server *s, int fd) {
+        _cleanup_(connection_freep) Connection *c = NULL;
+        sd_id128_t id;
+        int r;
+
+        c = calloc(1, sizeof(*c));
+        if (!c) {
+                close(fd);
+                return -ENOMEM;
+        }
+        c->server = s;
+        c->private = true;
+        r = sd_bus_new(&c->bus);
+        if (r >= 0)
+                r = sd_bus_set_fd(c->bus, fd, fd);
+        if (r < 0) {
+                close(fd);
+                return r;
+        }
+        r = sd_id128_randomize(&id);
+        if (r >= 0)
+                r = sd_bus_set_server(c->bus, 1, id);
+        if (r >= 0)
+                r = sd_bus_negotiate_fds(c->bus, 1);
+        if (r >= 0)
+                r = sd_bus_start(c->bus);
+        if (r >= 0)
+                r = sd_bus_add_filter(c->bus, NULL, on_hello, c);
+        if (r >= 0)
+                r = connection_serve(c);
+        if (r < 0)
+                return r;
+
+        c->next = s->connections;
+        s->connections = c;
+        s->n_private++;
+        TAKE_PTR(c);
+        return 0;
+}
+
+static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Listener *l = userdata;
+        Server *s = l->server;
+        int peer, r;
+
+        peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (peer < 0)
+                return 0;
+        if (s->n_private >= s->manager->config.connections) {
+                if (!s->refusing)
+                        log_warning("refusing connections: there are %u, which is the limit (Connections= in prismd.conf)", s->n_private);
+                s->refusing = true;
+                close(peer);
+                return 0;
+        }
+        s->refusing = false;
+        r = check_peer(peer);
+        if (r < 0) {
+                log_info("a client that is neither root nor in group " GROUP_NAME " was refused on %s", l->path);
+                close(peer);
+                return 0;
+        }
+        r = connection_new_private(s, peer);
+        if (r < 0)
+                log_warning("cannot serve a client on %s: %s", l->path, strerror(-r));
+        return 0;
+}
+
+static Listener *listener_free(Listener *l) {
+        if (!l)
+                return NULL;
+        sd_event_source_disable_unref(l->source);
+        if (l->fd >= 0) {
+                close(l->fd);
+                (void) unlink(l->path);
+        }
+        free(l->path);
+        free(l);
+        return NULL;
+}
+DEFINE_CLEANUP(Listener *, listener_free);
+
+static int make_parent(const char *path) {
+        _cleanup_free_ char *directory = strdup(path);
+
+        if (!directory)
+                return -ENOMEM;
+        for (char *p = directory + 1; (p = strchr(p, '/')); p++) {
+                *p = '\0';
+                if (mkdir(directory, 0750) < 0 && errno != EEXIST)
+                        return -errno;
+                *p = '/';
+        }
+        return 0;
+}
+
+/* A socket on which nobody listens any more is in the way of ours. */
+static int remove_stale(const struct sockaddr_un *address) {
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct stat st;
+
+        if (lstat(address->sun_path, &st) < 0)
+                return 0;
+        if (!S_ISSOCK(st.st_mode))
+                return -EEXIST;
+        if (fd >= 0 && connect(fd, (const struct sockaddr *) address, sizeof(*address)) < 0 && errno == ECONNREFUSED)
+                return unlink(address->sun_path) < 0 ? -errno : 0;
+        return -EADDRINUSE;
+}
+
+static int listen_on(Server *s, const char *path) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_(listener_freep) Listener *l = NULL;
+        struct group group, *found = NULL;
+        char buffer[16384];
+        int r;
+
+        if (path[0] != '/' || strlen(path) >= sizeof(address.sun_path))
+                return -EINVAL;
+        strcpy(address.sun_path, path);
+        l = calloc(1, sizeof(*l));
+        if (!l)
+                return -ENOMEM;
+        l->server = s;
+        l->fd = -1;
+        l->path = strdup(path);
+        if (!l->path)
+                return -ENOMEM;
+        r = make_parent(path);
+        if (r >= 0)
+                r = remove_stale(&address);
+        if (r < 0)
+                return r;
+
+        l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (l->fd < 0)
+                return -errno;
+        if (bind(l->fd, (struct sockaddr *) &address, sizeof(address)) < 0) {
+                r = -errno;
+                close(TAKE_FD(l->fd)); /* not ours to unlink */
+                return r;
+        }
+        /* Who may is decided by credentials; the mode only keeps others from knocking. */
+        (void) chmod(path, 0660);
+        if (getgrnam_r(GROUP_NAME, &group, buffer, sizeof(buffer), &found) == 0 && found)
+                (void) chown(path, (uid_t) -1, found->gr_gid);
+        if (listen(l->fd, BACKLOG) < 0)
+                return -errno;
+        r = sd_event_add_io(s->manager->event, &l->source, l->fd, EPOLLIN, on_connection, l);
+        if (r < 0)
+                return r;
+        l->next = s->listeners;
+        s->listeners = l;
+        TAKE_PTR(l);
+        return 0;
+}
+
+/* ---- The system bus ---- */
+
+static int join_system_bus(Server *s) {
+        _cleanup_(connection_freep) Connection *c = NULL;
+        int r;
+
+        c = calloc(1, sizeof(*c));
+        if (!c)
+                return -ENOMEM;
+        c->server = s;
+        r = sd_bus_open_system(&c->bus);
+        if (r >= 0)
+                r = connection_serve(c);
+        if (r >= 0)
+                r = sd_bus_request_name(c->bus, PRISM_BUS_NAME, 0);
+        if (r < 0)
+                return r;
+        c->next = s->connections;
+        s->connections = c;
+        TAKE_PTR(c);
+        return 0;
+}
+
+/* ---- */
+
+static int serve_address(Server *s, const char *address) {
+        const char *path;
+
+        if (streq(address, "system"))
+                return join_system_bus(s);
+        path = startswith(address, "unix:path=");
+        return path ? listen_on(s, path) : -EINVAL;
+}
+
+int server_new(Manager *m, const char *const *addresses, Server **ret, char **ret_error) {
+        _cleanup_(server_freep) Server *s = NULL;
+        int r, r_socket;
+
+        s = calloc(1, sizeof(*s));
+        if (!s)
+                return -ENOMEM;
+        s->manager = m;
+
+        for (size_t i = 0; addresses && addresses[i]; i++) {
+                r = serve_address(s, addresses[i]);
+                if (r < 0) {
+                        if (ret_error && asprintf(ret_error, "cannot listen on \"%s\": %s%s", addresses[i], strerror(-r),
+                                                         r == -EINVAL ? "; an address is unix:path=/ABSOLUTE/PATH (at most 107 bytes) or system" : "") < 0)
+                                *ret_error = NULL;
+                        return r;
+                }
+        }
+        if (!addresses || !addresses[0]) {
+                r = join_system_bus(s);
+                if (r < 0)
+                        log_info("not on the system bus: %s", strerror(-r));
+                r_socket = serve_address(s, PRISM_DEFAULT_ADDRESS);
+                if (r_socket < 0)
+                        log_warning("cannot listen on %s: %s", PRISM_DEFAULT_ADDRESS, strerror(-r_socket));
+                if (r < 0 && r_socket < 0) {
+                        if (ret_error && asprintf(ret_error, "neither the system bus (%s) nor %s (%s) can be had; give another with --address",
+                                                         strerror(-r), PRISM_DEFAULT_ADDRESS, strerror(-r_socket)) < 0)
+                                *ret_error = NULL;
+                        return r_socket;
+                }
+        }
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+Server *server_free(Server *s) {
+        if (!s)
+                return NULL;
+        while (s->listeners) {
+                Listener *l = s->listeners;
+
+                s->listeners = l->next;
+                listener_free(l);
+        }
+        while (s->connections) {
+                Connection *c = s->connections;
+
+                s->connections = c->next;
+                connection_free(c);
+        }
+        free(s);
+        return NULL;
+}
+
+void server_for_each_bus(Server *s, void (*send)(sd_bus *bus, void *userdata), void *userdata) {
+        Connection *next;
+
+        if (!s)
+                return;
+        for (Connection *c = s->connections; c; c = next) {
+                next = c->next;
+                send(c->bus, userdata);
+        }
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A thread that runs without a pause and moves to the other CPU every millisecond. */
+#include "workload.h"
+
+#define LENGTH_NS (2000 * MSEC)
+#define STAY_NS MSEC
+
+typedef struct Hopper {
+        Gate gate;
+        pid_t tid;
+        uint64_t run_ns, elapsed_ns;
+        uint64_t runqueue_ns;
+        unsigned hops;
+} Hopper;
+
+static void *run_hopper(void *argument) {
+        Hopper *h = argument;
+
+        name_thread("hopper");
+        h->tid = thread_id();
+        gate_pass(&h->gate);
+        Schedstat before = schedstat();
+        uint64_t start_ns = now_ns(), start_cpu_ns = thread_cpu_ns();
+        for (; now_ns() < start_ns + LENGTH_NS; h->hops++) {
+                pin(0, (int) (h->hops % 2));
+                spin_until(now_ns() + STAY_NS);
+        }
+        h->run_ns = thread_cpu_ns() - start_cpu_ns;
+        h->elapsed_ns = now_ns() - start_ns;
+        h->runqueue_ns = schedstat().runqueue_ns - before.runqueue_ns;
+        return NULL;
+}
+
+int main(void) {
+        Hopper hopper = { 0 };
+
+        gate_init(&hopper.gate);
+        pthread_t thread = start_thread(run_hopper, &hopper);
+        ready();
+        gate_open(&hopper.gate, 1);
+        join_thread(thread);
+        printf("{\"tid\":%d,\"hops\":%u,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"elapsed_ns\":%llu}", hopper.tid,
+                        hopper.hops, (unsigned long long) hopper.run_ns, (unsigned long long) hopper.runqueue_ns,
+                        (unsigned long long) hopper.elapsed_ns);
+        finish();
+        return EXIT_SUCCESS;
+}
