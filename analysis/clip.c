@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The overlap of a row and a range. */
 #include "clip.h"
 
 Clip clip_row(int64_t ts_ns, int64_t dt_ns, int64_t start_ns, int64_t end_ns) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Groups waits and wakers by resource, by sorting copies of the arrays of pointers. */
 #include "contention.h"
 
 #define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))

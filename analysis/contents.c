@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Counting queries. */
 #include "contents.h"
 #include "statement.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sums are kept in hash tables here rather than by GROUP BY: the rows come in the order of time, so that SQLite would have
- * to sort each table, which costs more than reading it. */
+/* Sums are kept in hash tables here rather than by GROUP BY: the rows come in the order of time, so that SQLite would
+ * have to sort each table, which costs more than reading it. */
 #include "clip.h"
 #include "shares.h"
 #include "statement.h"
@@ -24,8 +24,8 @@ static inline unsigned hash_words(const void *key, size_t size) {
 #define uthash_nonfatal_oom(entry) ((entry)->homeless = true)
 #include <uthash.h>
 
-/* Each object of the result starts the entry that makes it findable, so that the result's pointers free the entries. A uthash
- * insertion without memory leaves its entry `homeless`. */
+/* Each object of the result starts the entry that makes it findable, so that the result's pointers free the entries. A
+ * uthash insertion without memory leaves its entry `homeless`. */
 #define ENTRY(name, type, key_type) \
         typedef struct name {       \
                 type object;        \
@@ -58,7 +58,7 @@ ENTRY(InsteadEntry, SharesInstead, PairKey);
 typedef struct Reader {
         Store *store;
         Shares *shares;
-        bool histograms;
+        const SharesOptions *options;
         char **ret_error;
         sqlite3_stmt *describe_thread, *describe_process, *describe_resource;
         ThreadEntry *threads;
@@ -366,6 +366,12 @@ static int get_thread(Reader *r, int64_t id, SharesThread **ret) {
         return 0;
 }
 
+static bool is_wanted(const Reader *r, const SharesThread *t) {
+        const char *target = r->options->target;
+
+        return !target || (t->process->target && streq(t->process->target, target));
+}
+
 static int get_resource(Reader *r, int64_t id, SharesResource **ret) {
         Shares *s = r->shares;
         ResourceEntry *e;
@@ -409,8 +415,8 @@ static int get_resource(Reader *r, int64_t id, SharesResource **ret) {
         return 0;
 }
 
-/* A query over the rows of a measurement table that reach into the range; its first two columns are ts_ns and dt_ns. The
- * bounds on the bare ts_ns are what the key's index can use. */
+/* A query over the rows of a measurement table that reach into the range; its first two columns are ts_ns and dt_ns.
+ * The bounds on the bare ts_ns are what the key's index can use. */
 static int scan_begin(Reader *r, const char *table, const char *columns, sqlite3_stmt **ret) {
         Shares *s = r->shares;
         char sql[512];
@@ -464,6 +470,8 @@ static int read_thread_times(Reader *r) {
                 k = get_thread(r, sqlite3_column_int64(q, 2), &t);
                 if (k < 0)
                         return k;
+                if (!is_wanted(r, t))
+                        continue;
 
                 share_times_add(&t->times,
                                 &(ShareTimes){
@@ -489,9 +497,9 @@ static int read_waits(Reader *r) {
         int k;
 
         k = scan_begin(r, "wait",
-                        r->histograms ? "thread_id, resource_id, op, count, total_ns, max_ns,"
-                                        " hist0, hist1, hist2, hist3, hist4, hist5, hist6, hist7"
-                                      : "thread_id, resource_id, op, count, total_ns, max_ns",
+                        r->options->histograms ? "thread_id, resource_id, op, count, total_ns, max_ns,"
+                                                 " hist0, hist1, hist2, hist3, hist4, hist5, hist6, hist7"
+                                               : "thread_id, resource_id, op, count, total_ns, max_ns",
                         &q);
         if (k < 0)
                 return k;
@@ -500,7 +508,13 @@ static int read_waits(Reader *r) {
                 WaitKey key = { .thread_id = sqlite3_column_int64(q, 2), .resource_id = sqlite3_column_int64(q, 3) };
                 WaitEntry *e;
                 SharesWait *w;
+                SharesThread *t;
 
+                k = get_thread(r, key.thread_id, &t);
+                if (k < 0)
+                        return k;
+                if (!is_wanted(r, t))
+                        continue;
                 k = intern(r, (const char *) sqlite3_column_text(q, 4), &key.op);
                 if (k < 0)
                         return k;
@@ -511,9 +525,7 @@ static int read_waits(Reader *r) {
                         if (!e)
                                 return -ENOMEM;
                         e->object.op = key.op;
-                        k = get_thread(r, key.thread_id, &e->object.thread);
-                        if (k < 0)
-                                return k;
+                        e->object.thread = t;
                         k = get_resource(r, key.resource_id, &e->object.resource);
                         if (k < 0)
                                 return k;
@@ -523,7 +535,7 @@ static int read_waits(Reader *r) {
                 w->count += clip_value(c, column_u64(q, 5));
                 w->total_ns += clip_value(c, column_u64(q, 6));
                 w->max_ns = MAX(w->max_ns, column_u64(q, 7));
-                for (int i = 0; r->histograms && i < STORE_HISTOGRAM_BUCKETS; i++)
+                for (int i = 0; r->options->histograms && i < STORE_HISTOGRAM_BUCKETS; i++)
                         w->histogram[i] += clip_value(c, column_u64(q, 8 + i));
         }
         return k;
@@ -546,7 +558,13 @@ static int read_wakes(Reader *r) {
                         .waker_id = sqlite3_column_int64(q, 5),
                 };
                 WakerEntry *e;
+                SharesThread *t;
 
+                k = get_thread(r, key.thread_id, &t);
+                if (k < 0)
+                        return k;
+                if (!is_wanted(r, t))
+                        continue;
                 k = intern(r, (const char *) sqlite3_column_text(q, 4), &key.kind);
                 if (k < 0)
                         return k;
@@ -557,9 +575,7 @@ static int read_wakes(Reader *r) {
                         if (!e)
                                 return -ENOMEM;
                         e->object.kind = key.kind;
-                        k = get_thread(r, key.thread_id, &e->object.waiter);
-                        if (k < 0)
-                                return k;
+                        e->object.waiter = t;
                         k = get_resource(r, key.resource_id, &e->object.resource);
                         if (k < 0)
                                 return k;
@@ -595,6 +611,8 @@ static int read_instead(Reader *r) {
                 k = get_thread(r, key.thread_id, &t);
                 if (k < 0)
                         return k;
+                if (!is_wanted(r, t))
+                        continue;
 
                 t->instead_ns += total_ns;
                 if (sqlite3_column_type(q, 3) == SQLITE_NULL) {
@@ -795,9 +813,10 @@ static int read_all(Reader *r) {
         return read_losses(r);
 }
 
-int shares_read(Store *store, int64_t start_ns, int64_t end_ns, bool histograms, Shares **ret, char **ret_error) {
+int shares_read(Store *store, int64_t start_ns, int64_t end_ns, const SharesOptions *options, Shares **ret,
+                char **ret_error) {
         _cleanup_(shares_freep) Shares *s = NULL;
-        _cleanup_(reader_done) Reader reader = { .store = store, .histograms = histograms, .ret_error = ret_error };
+        _cleanup_(reader_done) Reader reader = { .store = store, .options = options, .ret_error = ret_error };
         int r;
 
         s = calloc(1, sizeof(*s));

@@ -2,8 +2,8 @@
 /* Where the time of a range went: per process and thread, what the threads waited for, who ended the waits, and who ran
  * instead of them. Read in one pass over each table; rows that straddle the range count in proportion.
  *
- * Ownership: a Shares owns all that hangs on it; pointers between its objects stay valid until shares_free(). Its text is
- * as the store holds it: escape it before showing it. */
+ * Ownership: a Shares owns all that hangs on it; pointers between its objects stay valid until shares_free(). Its text
+ * is as the store holds it: escape it before showing it. */
 #pragma once
 
 #include "store/store.h"
@@ -37,9 +37,10 @@ typedef struct SharesThread {
         int64_t tid, host_tid;
         char *comm;
         SharesProcess *process;
-        ShareTimes times;   /* total_ns 0: it is only named, as a waker */
-        uint64_t waited_ns; /* sum of its waits: sleep + block, when all is well */
-        uint64_t instead_ns; /* sum of what is said about its run queue time, the unnamed part too: runqueue_ns, when all is well */
+        ShareTimes times;     /* total_ns 0: it is only named, as a waker */
+        uint64_t waited_ns;   /* sum of its waits: sleep + block, when all is well */
+        uint64_t instead_ns;  /* sum of what is said about its run queue time, the unnamed part too: runqueue_ns, when
+                                 all is well */
         uint64_t unnamed_ns;  /* part of instead_ns for which no process is named */
         SharesWait *top_wait; /* the one with the most time, or NULL */
 } SharesThread;
@@ -103,9 +104,14 @@ typedef struct Shares {
         size_t n_words;
 } Shares;
 
-/* Reads in one read transaction. A range without rows gives empty arrays. Without `histograms` those of the waits stay 0: they
- * are half of what there is to read. */
-int shares_read(Store *s, int64_t start_ns, int64_t end_ns, bool histograms, Shares **ret, char **ret_error);
+typedef struct SharesOptions {
+        bool histograms;    /* read those of the waits, too: they are half of what there is to read */
+        const char *target; /* only threads of processes that this target brought in; NULL: all */
+} SharesOptions;
+
+/* Reads in one read transaction. A range without rows gives empty arrays. */
+int shares_read(Store *s, int64_t start_ns, int64_t end_ns, const SharesOptions *options, Shares **ret,
+                char **ret_error);
 
 Shares *shares_free(Shares *s); /* returns NULL */
 DEFINE_CLEANUP(Shares *, shares_free);

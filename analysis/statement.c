@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Preparing and stepping, with SQLite's codes as errno. */
 #include "statement.h"
 
 int statement_error(Store *s, char **ret_error) {

@@ -67,6 +67,7 @@ struct vm_area_struct {
 };
 
 struct rq {
+        __u64 clock;
         int cpu;
         struct task_struct *curr;
 };
@@ -82,6 +83,11 @@ struct sched_entity {
         struct cfs_rq *cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED */
 };
 
+struct sched_info {
+        unsigned long long run_delay;   /* all time in run queues, of stays that ended */
+        unsigned long long last_queued; /* rq->clock when it came into the queue it is in, 0 if it is in none */
+};
+
 struct thread_info {
         __u32 status;
 };
@@ -91,6 +97,7 @@ struct task_struct {
         unsigned int __state;
         unsigned int flags;
         struct sched_entity se;
+        struct sched_info sched_info; /* with CONFIG_SCHED_INFO, which CONFIG_SCHEDSTATS and delay accounting bring */
         struct mm_struct *mm;
         unsigned in_iowait : 1;
         unsigned frozen : 1; /* with CONFIG_CGROUPS */

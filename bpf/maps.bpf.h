@@ -25,6 +25,7 @@ struct thread_state {
         __u64 wake_ns;        /* last wake; belongs to the current sleep only if >= since_ns */
         __u64 waker_start_ns;
         __u64 exec_runtime;   /* se.sum_exec_runtime when it got the CPU */
+        __u64 run_delay;      /* sched_info.run_delay when it left the CPU */
         __u32 slot;
         __u32 version;
         __u32 waker_tid;

@@ -124,6 +124,8 @@ static __always_inline void resource_resolve(struct task_struct *task, __u32 tas
                 user_address = c.argument[0];
                 futex_identify(task, user_address, c.argument[1] & FUTEX_PRIVATE_FLAG, &r);
                 break;
+        case SYSCALL_FUTEX2_WAKE: /* does not wait; what it blocks on now is on the way */
+                break;
         case SYSCALL_FUTEX2_WAIT:
                 r.kind = PRISM_KIND_FUTEX;
                 r.op = PRISM_OP_FUTEX2_WAIT;

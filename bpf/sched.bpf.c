@@ -119,11 +119,28 @@ static __noinline bool wait_add(struct thread_state *st, __u32 generation, __u64
         return true;
 }
 
+/* How long the thread has stood in run queues since it left the CPU, by the scheduler's own account: the way to know when a
+ * wake was that the tracepoint did not deliver. -1 where the kernel keeps none. `queued`: it still stands in one now. */
+static __always_inline long scheduler_delay(struct task_struct *task, const struct thread_state *st, bool queued) {
+        __u64 delay;
+
+        if (!bpf_core_field_exists(task->sched_info.run_delay))
+                return -1;
+        delay = task->sched_info.run_delay - st->run_delay;
+        if (queued && task->sched_info.last_queued) {
+                __u64 clock = task->se.cfs_rq->rq->clock;
+
+                if (clock > task->sched_info.last_queued)
+                        delay += clock - task->sched_info.last_queued;
+        }
+        return delay;
+}
+
 /* Charges all time since the last transition of a thread that is not on the CPU up to `now`: the wait, if it was in
  * one, and the run queue. Afterwards it stands in the run queue since `now`. `cpu` is the one whose queue it was in; `running` is the task
  * that has that CPU for running_ns already and goes on (NULL at a switch, where the last slice has just ended). */
 static __always_inline void charge_off_cpu(struct task_struct *task, struct thread_state *st, __u32 generation,
-                __u64 now, __u32 cpu, struct task_struct *running, __u64 running_ns) {
+                __u64 now, bool queued_now, __u32 cpu, struct task_struct *running, __u64 running_ns) {
         struct prism_thread_time *row = time_row(generation, st->slot);
         __u64 from, queued;
 
@@ -138,10 +155,14 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
                 __u64 wake = st->wake_ns, inside;
 
                 if (wake == 0) {
-                        /* The wake was not delivered. It was at some time until now; all of it counts as the wait. */
-                        wake = now;
+                        long delay = scheduler_delay(task, st, queued_now);
+
+                        /* The wake was not delivered. The scheduler's account says when it was; without one, all of the time counts
+                         * as the wait, and as inferred. */
+                        if (delay < 0)
+                                row->healed_ns += now - from;
+                        wake = delay > 0 ? (now - st->since_ns > delay ? now - delay : st->since_ns) : now;
                         st->waker_kind = PRISM_WAKER_UNSEEN;
-                        row->healed_ns += now - from;
                         if (st->settled)
                                 count_loss(PRISM_LOSS_MISSED_WAKE);
                 } else if (wake < st->since_ns)
@@ -187,23 +208,39 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
         st->wake_ns = 0;
 }
 
-/* A switch was not delivered. The scheduler's own run time of the thread says how much of the time it had the CPU; the rest
- * counts as the run queue. */
+/* A switch from the CPU was not delivered. The scheduler's accounts say how much of the time the thread had the CPU and how much it
+ * stood in run queues; the rest was a wait for something that nobody saw. */
 static __always_inline void heal_missed_switch_out(struct thread_state *st, struct task_struct *task, __u32 generation,
                 __u64 now) {
         struct prism_thread_time *row = time_row(generation, st->slot);
-        __u64 run = task->se.sum_exec_runtime - st->exec_runtime, from;
+        __u64 run = task->se.sum_exec_runtime - st->exec_runtime, from, rest;
+        long delay = scheduler_delay(task, st, true);
 
         if (!row)
                 return;
         from = row_open(row, st, generation);
         if (now < from)
                 now = from;
-        if (run > now - from)
-                run = now - from;
+        rest = now - from;
+        if (run > rest)
+                run = rest;
         row->run_ns += run;
-        row->runqueue_ns += now - from - run;
-        row->healed_ns += now - from;
+        rest -= run;
+        row->healed_ns += rest;
+        if (delay < 0 || delay > rest)
+                delay = rest;
+        row->runqueue_ns += delay;
+        rest -= delay;
+        if (rest) {
+                st->resource.space = st->resource.address = 0;
+                st->resource.kind = PRISM_KIND_OTHER;
+                st->resource.op = PRISM_OP_UNKNOWN;
+                st->resource.shared = 0;
+                st->waker_kind = PRISM_WAKER_UNSEEN;
+                row->sleep_ns += rest;
+                if (!wait_add(st, generation, rest, rest))
+                        row->lost_ns += rest;
+        }
         row->until_ns = now;
         st->state = PRISM_STATE_RUNQUEUE;
         st->since_ns = now;
@@ -218,7 +255,7 @@ static __always_inline void switch_in(struct task_struct *next, struct thread_st
         if (st->state == PRISM_STATE_RUN)
                 heal_missed_switch_out(st, next, generation, now);
         else
-                charge_off_cpu(next, st, generation, now, bpf_get_smp_processor_id(), NULL, 0);
+                charge_off_cpu(next, st, generation, now, true, bpf_get_smp_processor_id(), NULL, 0);
         st->state = PRISM_STATE_RUN;
         st->throttled = 0;
         st->settled = 1;
@@ -238,15 +275,14 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         barrier();
 
         if (st->state != PRISM_STATE_RUN) {
-                /* It was not seen coming in, but it has been on the CPU since it was picked. */
+                /* It was not seen coming in, but the scheduler knows for how long it has had the CPU. */
                 __u64 run = slice_length(prev), in = now - run;
 
                 if (in < st->since_ns || run > now)
                         in = st->since_ns;
                 if (in < control.generation_start_ns[generation & 1])
                         in = control.generation_start_ns[generation & 1];
-                charge_off_cpu(prev, st, generation, in, bpf_get_smp_processor_id(), NULL, 0);
-                row->healed_ns += now - in;
+                charge_off_cpu(prev, st, generation, in, false, bpf_get_smp_processor_id(), NULL, 0);
                 if (st->settled)
                         count_loss(PRISM_LOSS_MISSED_SWITCH);
                 st->state = PRISM_STATE_RUN;
@@ -264,6 +300,8 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         if (st->wake_ns < st->since_ns)
                 st->wake_ns = 0;
         st->since_ns = now;
+        if (bpf_core_field_exists(prev->sched_info.run_delay))
+                st->run_delay = prev->sched_info.run_delay;
 
         if (prev_state & TASK_DEAD)
                 row->exit_ns = now;
@@ -369,7 +407,7 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int destination) {
 
         WRITE_ONCE(st->version, st->version + 1);
         barrier();
-        charge_off_cpu(task, st, generation, now, rq->cpu, running->pid == 0 ? NULL : running, slice_length(running));
+        charge_off_cpu(task, st, generation, now, true, rq->cpu, running->pid == 0 ? NULL : running, slice_length(running));
         barrier();
         WRITE_ONCE(st->version, st->version + 1);
         return 0;

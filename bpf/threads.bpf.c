@@ -157,6 +157,9 @@ static __always_inline void first_state(struct task_struct *task, struct thread_
         __u32 task_state = BPF_CORE_READ(task, __state);
 
         st->since_ns = now;
+        if (bpf_core_field_exists(task->sched_info.run_delay))
+                st->run_delay = BPF_CORE_READ(task, sched_info.run_delay);
+        st->exec_runtime = BPF_CORE_READ(task, se.sum_exec_runtime);
         if (task_state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE | TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)) {
                 st->state = task_state & TASK_UNINTERRUPTIBLE ? PRISM_STATE_BLOCK : PRISM_STATE_SLEEP;
                 st->iowait = st->state == PRISM_STATE_BLOCK && BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait);

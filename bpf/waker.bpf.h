@@ -63,12 +63,25 @@ static __always_inline __u8 waker_context(struct task_struct *current) {
 /* A vector of futexes was waited for: the waker's own call tells which one it was. */
 static __always_inline void waitv_identify(struct task_struct *current, struct thread_state *st) {
         struct call c = {};
+        bool private;
 
-        if (!call_read(current, &c) || call_class(&c) != SYSCALL_FUTEX || !futex_command_wakes(c.argument[1]))
+        if (!call_read(current, &c))
                 return;
+        switch (call_class(&c)) {
+        case SYSCALL_FUTEX:
+                if (!futex_command_wakes(c.argument[1]))
+                        return;
+                private = c.argument[1] & FUTEX_PRIVATE_FLAG;
+                break;
+        case SYSCALL_FUTEX2_WAKE:
+                private = c.argument[3] & FUTEX2_PRIVATE;
+                break;
+        default:
+                return;
+        }
         st->resource.op = PRISM_OP_FUTEX_WAITV;
         st->user_address = c.argument[0];
-        futex_identify(current, c.argument[0], c.argument[1] & FUTEX_PRIVATE_FLAG, &st->resource);
+        futex_identify(current, c.argument[0], private, &st->resource);
 }
 
 /* Notes in the wakee's state who wakes it. A tracked waker is found again by its number and start; of others the rest is

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Options are looked up by their full name; nothing is abbreviated, so that new ones never change what a script means.
+ */
 #include "arguments.h"
 
 int arguments_init(Arguments *a, int argc, char **argv, bool stop_at_operand) {

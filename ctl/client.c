@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The order in which prismd is looked for, and what its errors mean to a person. */
 #include "client.h"
 
 #include <stdarg.h>

@@ -23,8 +23,8 @@ static inline void sd_bus_message_unreffer(sd_bus_message **m) {
 }
 #define _cleanup_message_ _cleanup_(sd_bus_message_unreffer)
 
-/* Looks at --address, PRISM_ADDRESS, the system bus (only when prismd is there), and the default socket. -ENOTCONN: there is
- * none; -EACCES: there is one, but not for this user. */
+/* Looks at --address, PRISM_ADDRESS, the system bus (only when prismd is there), and the default socket. -ENOTCONN:
+ * there is none; -EACCES: there is one, but not for this user. */
 int client_open(const Ctl *ctl, Client **ret, char **ret_error);
 /* A private socket. Returns what connecting gave, and the address in no sentence: for those who expect to fail. */
 int client_open_private(const char *address, Client **ret);
@@ -33,9 +33,9 @@ DEFINE_CLEANUP(Client *, client_close);
 
 int client_new_call(Client *c, const char *path, const char *interface, const char *member, sd_bus_message **ret);
 
-/* Sends and waits. Errors of prismd: -ESRCH no such process, cgroup or unit; -ENOENT no such object, or nothing known by that name; -EEXIST,
- * -EALREADY already tracked, -EDQUOT a limit, -EOPNOTSUPP, -EINVAL, -EACCES, -EIO (store); -ETIMEDOUT no answer;
- * -ENOTCONN the connection is gone. */
+/* Sends and waits. Errors of prismd: -ESRCH no such process, cgroup or unit; -ENOENT no such object, or nothing known
+ * by that name; -EEXIST, -EALREADY already tracked, -EDQUOT a limit, -EOPNOTSUPP, -EINVAL, -EACCES, -EIO (store);
+ * -ETIMEDOUT no answer; -ENOTCONN the connection is gone. */
 int client_send(Client *c, sd_bus_message *call, uint64_t timeout_usec, sd_bus_message **ret_reply, char **ret_error);
 
 /* A method of the manager that takes only options, and is given none. */

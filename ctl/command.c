@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Two pipes hold the child and tell whether it could execute. */
 #include "command.h"
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The command of `prismctl run`: a child that is held before it executes, so that it can be followed from its first instruction. */
+/* The command of `prismctl run`: a child that is held before it executes, so that it can be followed from its first
+ * instruction. */
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The common options and the one way in which errors are said. */
 #include "ctl.h"
 
 #include <stdarg.h>
@@ -117,6 +118,8 @@ int ctl_fail(int status, const char *format, ...) {
                 return status;
         }
 
+        /* Behind what was printed before it. */
+        fflush(stdout);
         fprintf(stderr, "prismctl: %s\n", safe);
         return status;
 }

@@ -47,8 +47,8 @@ int verb_wait(Ctl *ctl, int argc, char **argv);
 
 void verb_print_help(const Verb *v, FILE *f);
 
-/* The next option of a verb, or 0 when there are no more. The common options are taken here. Below 0 the verb is to return
- * ctl_option_status(): --help was given (and printed), or the command line is wrong (and that was said). */
+/* The next option of a verb, or 0 when there are no more. The common options are taken here. Below 0 the verb is to
+ * return ctl_option_status(): --help was given (and printed), or the command line is wrong (and that was said). */
 int ctl_next_option(Ctl *ctl, Arguments *a, const Option *options, size_t n_options);
 
 static inline int ctl_option_status(int r) {
@@ -58,7 +58,8 @@ static inline int ctl_option_status(int r) {
 /* Says one sentence on stderr, with control characters and invalid UTF-8 escaped, and yields `status`. */
 int ctl_fail(int status, const char *format, ...) _printf_(2, 3);
 
-/* The same for a sentence that a function returned; NULL: it failed without one, because of `error` (negative errno). */
+/* The same for a sentence that a function returned; NULL: it failed without one, because of `error` (negative errno).
+ */
 int ctl_fail_with(int status, int error, const char *sentence);
 
 int ctl_out_of_memory(void);

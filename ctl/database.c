@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Where the database lies, when nobody says it. */
 #include "database.h"
 
 #include "client.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Values of the bus as JSON, and JSON that stays valid whatever it is given. */
 #include "json.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Words for threads, waits, their enders and losses. */
 #include "label.h"
 
 #include <inttypes.h>
@@ -94,6 +95,47 @@ char *label_instead(const Shares *shares, const SharesThread *t) {
         }
 
         return s ? TAKE_PTR(s) : strdup("-");
+}
+
+const char *label_loss(const char *reason) {
+        static const struct {
+                const char *reason, *meaning;
+        } known[] = {
+                { "thread-limit", "threads that were not followed, because the limit of threads was reached" },
+                { "storage-full", "threads that were not followed, because the kernel had no memory for them" },
+                { "storage-busy", "switches or wakes that were passed over, because the thread's state was in use" },
+                { "wait-map-full",
+                                "waits whose time is kept but not their resource, because the map of waits was full" },
+                { "wait-map-busy",
+                                "waits whose time is kept but not their resource, because the map of waits was in "
+                                "use" },
+                { "ran-instead-map-full",
+                                "times in the run queue for which nobody is named, because the map was full" },
+                { "ran-instead-map-busy",
+                                "times in the run queue for which nobody is named, because the map was in use" },
+                { "missed-switch", "switches that were not seen; the time around them is inferred" },
+                { "missed-wake", "wakes that were not seen; the time around them is inferred" },
+                { "event-buffer-full", "forks and executions that were noticed late" },
+                { "futex-key", "waits for a shared futex that could not be told from others" },
+                { "snapshot-race", "threads whose present state changed faster than it could be read" },
+                { "recursion",
+                                "switches or wakes that the kernel did not show, because a program was running on that "
+                                "CPU" },
+                { "resource-limit", "waits without their resource, because the limit of resources was reached" },
+                { "process-limit", "processes that were not followed, because the limit of processes was reached" },
+                { "memory", "rows that were dropped, because prismd had no memory" },
+                { "gap", "intervals of a thread that do not follow on the one before" },
+                { "overlap", "intervals of a thread that overlap the one before" },
+                { "wait-without-interval", "waits of a thread whose times were lost" },
+                { "exit-unseen", "ends of threads that were noticed late" },
+                { "write-failed", "rows that could not be written to the database" },
+                { "queue-full", "rows that were dropped, because the disk was too slow" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(known); i++)
+                if (streq(known[i].reason, reason))
+                        return known[i].meaning;
+        return NULL;
 }
 
 void label_top_wait(Table *t, const SharesThread *thread) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* prismctl: what people and scripts use to talk with prismd and to read what it recorded. This file only finds the verb. */
+/* prismctl: what people and scripts use to talk with prismd and to read what it recorded. This file only finds the
+ * verb. */
 #include <locale.h>
 
 #include "ctl.h"
@@ -36,7 +37,7 @@ static const Verb verbs[] = {
                         "The report goes to stderr; the exit code is that of the command. When no prismd runs, one is "
                         "started for the\n"
                         "command only; --output keeps its database.\n" },
-        { "report", verb_report, "report R [--limit N]",
+        { "report", verb_report, "report R [--target TARGET] [--limit N]",
                         "Where the time went, per process and thread, with the top waits", range_details },
         { "query", verb_query, "query [--baseline R]... [--compare R]... [--var NAME=VALUE]... SQL | --file F",
                         "Run one SQL query on the database, read only",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reads the bus objects of prismd, property by property. */
 #include "objects.h"
 
 static void target_done(Target *t) {

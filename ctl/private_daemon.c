@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Finds, starts, watches and ends a prismd of our own. */
 #include "private_daemon.h"
 
 #include <dirent.h>
@@ -121,7 +122,8 @@ static void execute(const char *prismd, const PrivateDaemon *d, const Signals *s
         int null, log;
 
         sigprocmask(SIG_SETMASK, &signals->before, NULL);
-        /* Away from the terminal's Ctrl-C, which is for the command: prismd is needed until the end. But not without us. */
+        /* Away from the terminal's Ctrl-C, which is for the command: prismd is needed until the end. But not without
+         * us. */
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != parent)

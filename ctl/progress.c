@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Draws and erases the progress line. */
 #include "progress.h"
 
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One line on the terminal that changes while something takes its time. Not a terminal, or not in its foreground: nothing. */
+/* One line on the terminal that changes while something takes its time. Not a terminal, or not in its foreground:
+ * nothing. */
 #pragma once
 
 #include "store/basic/macro.h"

@@ -209,7 +209,8 @@ static int column_json(sqlite3_stmt *q, int column, json_object **ret) {
         return 0;
 }
 
-/* Row by row, for results of any size. When it fails in the middle the array stays open, so that nobody takes it for all. */
+/* Row by row, for results of any size. When it fails in the middle the array stays open, so that nobody takes it for
+ * all. */
 static int print_json(sqlite3 *db, sqlite3_stmt *q, char **names, int n, size_t *ret_rows) {
         size_t rows = 0;
         int step;

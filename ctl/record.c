@@ -15,7 +15,8 @@
 
 /* Between two looks at a recording that prismd is to end. */
 #define RECORD_POLL_NS (200 * NSEC_PER_MSEC)
-/* How much longer than asked for a recording may run before something must be wrong: its last rows have to reach the disk. */
+/* How much longer than asked for a recording may run before something must be wrong: its last rows have to reach the
+ * disk. */
 #define RECORD_GRACE_NS (120 * NSEC_PER_SEC)
 
 int record_start(Client *c, const char *name, uint64_t duration_ns, const char *calls, char **ret_path,

@@ -78,16 +78,19 @@ static size_t count_unbalanced(const Shares *s) {
 static int print_losses(const Report *r) {
         const Shares *s = r->shares;
 
-        fputs("losses: ", r->f);
+        if (s->n_losses == 0)
+                fputs("losses: none\n", r->f);
+
         for (size_t i = 0; i < s->n_losses; i++) {
-                _cleanup_free_ char *part = text_escape(s->losses[i]->part),
-                                    *reason = text_escape(s->losses[i]->reason);
+                const SharesLoss *l = s->losses[i];
+                _cleanup_free_ char *part = text_escape(l->part), *reason = text_escape(l->reason);
+                const char *meaning = label_loss(l->reason);
 
                 if (!part || !reason)
                         return -ENOMEM;
-                fprintf(r->f, "%s%" PRIu64 " x %s (%s)", i > 0 ? ", " : "", s->losses[i]->count, reason, part);
+                fprintf(r->f, "losses: %" PRIu64 " x %s/%s%s%s\n", l->count, part, reason, meaning ? ": " : "",
+                                meaning ? meaning : "");
         }
-        fputs(s->n_losses > 0 ? "; what is below misses them\n" : "none\n", r->f);
         return 0;
 }
 
@@ -611,7 +614,7 @@ static int add_machines_and_losses(const Report *r, json_object *root) {
         static const TableColumn machine_columns[] = { { "machine_id", NULL, false }, { "hostname", NULL, false },
                 { "kernel", NULL, false }, { "cpus", NULL, false } };
         static const TableColumn loss_columns[] = { { "part", NULL, false }, { "reason", NULL, false },
-                { "count", NULL, false } };
+                { "meaning", NULL, false }, { "count", NULL, false } };
         _cleanup_(table_freep) Table *machines = NULL, *losses = NULL;
         const Shares *s = r->shares;
         int k;
@@ -637,6 +640,7 @@ static int add_machines_and_losses(const Report *r, json_object *root) {
                 table_row(losses);
                 table_text(losses, s->losses[i]->part);
                 table_text(losses, s->losses[i]->reason);
+                table_text(losses, label_loss(s->losses[i]->reason));
                 table_count(losses, s->losses[i]->count);
         }
         return add_table(root, "losses", losses);
@@ -702,12 +706,18 @@ static int print_json(const Report *r) {
 }
 
 int report_print(const Ctl *ctl, Store *store, const ReportRange *range, uint64_t limit, FILE *f) {
+        SharesOptions options = { .histograms = ctl->json, .target = range->target };
         _cleanup_(shares_freep) Shares *shares = NULL;
         _cleanup_free_ char *error = NULL;
         Report report;
         int r;
 
-        r = shares_read(store, range->start_ns, range->end_ns, ctl->json, &shares, &error);
+        r = shares_read(store, range->start_ns, range->end_ns, &options, &shares, &error);
+        if (r >= 0 && shares->n_timed_threads == 0 && range->target_or_all) {
+                options.target = NULL;
+                shares = shares_free(shares);
+                r = shares_read(store, range->start_ns, range->end_ns, &options, &shares, &error);
+        }
         if (r < 0)
                 return ctl_fail_with(CTL_FAILED, r, error);
 
@@ -750,11 +760,13 @@ static int is_running(Store *s, const char *name, bool *ret, char **ret_error) {
 int verb_report(Ctl *ctl, int argc, char **argv) {
         enum {
                 OPTION_LIMIT = 1,
+                OPTION_TARGET,
                 OPTION_BASELINE,
                 OPTION_HTML,
         };
         static const Option options[] = {
                 { "limit", OPTION_LIMIT, true },
+                { "target", OPTION_TARGET, true },
                 { "baseline", OPTION_BASELINE, true },
                 { "html", OPTION_HTML, true },
         };
@@ -773,6 +785,9 @@ int verb_report(Ctl *ctl, int argc, char **argv) {
                         if (parse_u64(a.value, 1000000, &limit) < 0)
                                 return ctl_fail(CTL_USAGE, "--limit takes a number of rows, 0 for all, not \"%s\"",
                                                 a.value);
+                        break;
+                case OPTION_TARGET:
+                        range.target = a.value;
                         break;
                 default:
                         return ctl_fail(CTL_USAGE, "report cannot take --%s yet",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* prismctl run: start a command tracked, record it, report. The command's stdout stays its own; all of prismctl goes to stderr. */
+/* prismctl run: start a command tracked, record it, report. The command's stdout stays its own; all of prismctl goes to
+ * stderr. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -33,7 +34,7 @@ typedef struct Run {
         Command child;
         bool output_made; /* by us, and empty so far */
         char *recording_name;
-        char *target_path, *recording_path;
+        char *target_path, *target_name, *recording_path;
 } Run;
 
 static void run_done(Run *r) {
@@ -45,6 +46,7 @@ static void run_done(Run *r) {
         signals_release(&r->signals);
         free(r->recording_name);
         free(r->target_path);
+        free(r->target_name);
         free(r->recording_path);
 }
 
@@ -105,7 +107,10 @@ static int track_child(Run *run, char **ret_error) {
                 return r;
 
         run->target_path = strdup(path);
-        return run->target_path ? 0 : -ENOMEM;
+        if (!run->target_path)
+                return -ENOMEM;
+        return client_get_text(
+                        run->client, run->target_path, PRISM_INTERFACE_TARGET, "Name", &run->target_name, ret_error);
 }
 
 /* "run-COMMAND-20261130T120000". */
@@ -238,6 +243,10 @@ static int report(Run *run) {
                 return ctl_fail_with(CTL_FAILED, r, error);
 
         range.name = name;
+        /* A prismd that ran before may have recorded others, too. That one may also have followed the command for
+         * another target's sake, in whose name it then is. */
+        range.target = run->target_name;
+        range.target_or_all = true;
         r = report_print(run->ctl, store, &range, REPORT_LIMIT, stderr);
         if (run->output && save_output(run, store) != CTL_DONE)
                 r = CTL_FAILED;

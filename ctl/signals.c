@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Signals by signalfd, and the clocks that waiting needs. */
 #include "signals.h"
 
 #include <poll.h>

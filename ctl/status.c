@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "json.h"
+#include "label.h"
 #include "signals.h"
 #include "store/basic/text.h"
 #include "table.h"
@@ -44,20 +45,22 @@ static json_object *member(json_object *status, const char *key) {
 
 static int print_losses(json_object *status) {
         json_object *losses = member(status, "Losses");
-        bool any = false;
         int r;
 
-        fputs("losses:   ", stdout);
-        if (losses) {
-                json_object_object_foreach(losses, key, value) {
-                        printf("%s%" PRIu64 " x ", any ? ", " : "", json_object_get_uint64(value));
-                        r = print_escaped(key);
-                        if (r < 0)
-                                return r;
-                        any = true;
-                }
+        if (!losses || json_object_object_length(losses) == 0) {
+                puts("losses:   none since it started");
+                return 0;
         }
-        puts(any ? " since it started" : "none since it started");
+
+        json_object_object_foreach(losses, key, value) {
+                const char *slash = strchr(key, '/'), *meaning = label_loss(slash ? slash + 1 : key);
+
+                printf("losses:   %" PRIu64 " x ", json_object_get_uint64(value));
+                r = print_escaped(key);
+                if (r < 0)
+                        return r;
+                printf("%s%s\n", meaning ? ": " : "", meaning ? meaning : "");
+        }
         return 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Rows go straight into libsmartcols lines or JSON objects, whichever is wanted. */
 #include "table.h"
 
 #include <inttypes.h>

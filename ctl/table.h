@@ -19,7 +19,8 @@ int table_new(const TableColumn *columns, size_t n_columns, bool json, Table **r
 Table *table_free(Table *t); /* returns NULL */
 DEFINE_CLEANUP(Table *, table_free);
 
-/* Starts a row; one call per column follows, in order. Running out of memory is remembered and reported when the table is printed. */
+/* Starts a row; one call per column follows, in order. Running out of memory is remembered and reported when the table
+ * is printed. */
 void table_row(Table *t);
 
 void table_text(Table *t, const char *s); /* any bytes: made safe; NULL: "-" and null */

@@ -227,7 +227,7 @@ int verb_threads(Ctl *ctl, int argc, char **argv) {
         else
                 start_ns = MAX(start_ns, end_ns - (int64_t) (60 * NSEC_PER_SEC));
 
-        r = shares_read(store, start_ns, end_ns, false, &shares, &error);
+        r = shares_read(store, start_ns, end_ns, &(SharesOptions){}, &shares, &error);
         if (r < 0)
                 return ctl_fail_with(CTL_FAILED, r, error);
         return show_threads(ctl, shares, target);

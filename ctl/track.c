@@ -4,6 +4,7 @@
 #include "json.h"
 #include "objects.h"
 #include "store/basic/parse.h"
+#include "store/basic/text.h"
 #include "table.h"
 
 /* The kernel's own limit of pids (PID_MAX_LIMIT). */
@@ -91,6 +92,9 @@ static int wishes_add_pids(Wishes *w, const char *list, char **ret_bad) {
 static int take_wish(Wishes *w, int option, const char *value) {
         _cleanup_free_ char *bad = NULL, *unit = NULL;
         int r;
+
+        if (!utf8_is_valid(value))
+                return ctl_fail(CTL_USAGE, "\"%s\" is not UTF-8, and only that can be said on the bus", value);
 
         switch (option) {
         case OPTION_PID:

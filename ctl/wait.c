@@ -116,7 +116,8 @@ static int wait_target(const Wait *w) {
                 t = targets_find(&targets, w->name);
                 if (!t && !found)
                         return ctl_fail(CTL_NOTHING, "%s is not a target; prismctl targets lists them", w->name);
-                /* A process does not come back; a unit, cgroup or command may, so these are there until they are untracked. */
+                /* A process does not come back; a unit, cgroup or command may, so these are there until they are
+                 * untracked. */
                 if (!t || (streq(t->kind, "process") && t->n_processes == 0))
                         return CTL_DONE;
                 found = true;

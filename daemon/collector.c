@@ -285,14 +285,16 @@ static void slot_end(Collector *c, unsigned slot) {
 
 static void thread_end(Collector *c, Thread *t, uint64_t exit_ns, bool exited) {
         Process *p = t->process;
+        bool recorded;
 
         if (!t->live)
                 return;
         t->live = false;
         t->used_ns = exit_ns;
-        t->described = 0;
         /* exit_boot_ns is what decides when it is forgotten; a thread that was only released has not exited. */
         t->exit_boot_ns = exited ? exit_ns : 0;
+        recorded = c->recorded && t->described == c->epoch;
+        t->described = 0;
         if (t->slot < c->n_by_slot && c->by_slot[t->slot] == t)
                 c->by_slot[t->slot] = NULL;
         slot_end(c, t->slot);
@@ -304,6 +306,9 @@ static void thread_end(Collector *c, Thread *t, uint64_t exit_ns, bool exited) {
                 p->described = 0;
                 c->hooks.process_gone(p, c->hooks.userdata);
         }
+        /* No row may follow that would bring the end with it. */
+        if (recorded)
+                describe_thread(c->recorded, t, &c->clock, c->epoch);
 }
 
 static int slots_grow(Collector *c, unsigned n) {

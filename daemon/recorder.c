@@ -365,7 +365,7 @@ static void recording_done(Job *job) {
         Recorder *r = j->recorder;
         bool remove = false;
 
-        store_answered(r, j->r == -EEXIST || j->r == -ENOENT ? 0 : j->r, j->error);
+        store_answered(r, j->r == -EEXIST || j->r == -ENOENT || j->r == -EINPROGRESS ? 0 : j->r, j->error);
         switch (j->step) {
         case STEP_BEGIN:
                 if (j->r < 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A store in memory with a known story, for the tests of analysis/.
  *
- * Process demo (pid 100) has the threads holder (tid 101), waiter (102), and sleeper (103); stress (900) is only named. From
- * second 0 to 10, each second: holder runs 0.5 s, stands in the run queue 0.1 s (0.06 s stress, 0.04 s not named) and sleeps 0.4 s on a
- * timer; waiter runs 0.2 s and waits 0.8 s for the lock in two waits, which holder ends (0.6 s) and a timer (0.2 s). sleeper sleeps in
- * epoll_wait from second 0 to 40: one row. */
+ * Process demo (pid 100) has the threads holder (tid 101), waiter (102), and sleeper (103); stress (900) is only named.
+ * From second 0 to 10, each second: holder runs 0.5 s, stands in the run queue 0.1 s (0.06 s stress, 0.04 s not named)
+ * and sleeps 0.4 s on a timer; waiter runs 0.2 s and waits 0.8 s for the lock in two waits, which holder ends (0.6 s)
+ * and a timer (0.2 s). sleeper sleeps in epoll_wait from second 0 to 40: one row. */
 #pragma once
 
 #include "../unit.h"

@@ -34,7 +34,8 @@ START_TEST(test_sums) {
                         "INSERT INTO wake SELECT ts_ns, dt_ns, waker_thread_id, waker_kind, 1000, resource_id, 1, "
                         "5000000"
                         " FROM wake WHERE waker_kind = 'thread' ORDER BY ts_ns LIMIT 1 OFFSET 4");
-        assert_done(shares_read(store, SAMPLE_START, SAMPLE_START + 10 * SECOND, true, &s, &error));
+        assert_done(shares_read(store, SAMPLE_START, SAMPLE_START + 10 * SECOND, &(SharesOptions){ .histograms = true },
+                        &s, &error));
         ck_assert_int_eq(contentions_make(s, &c), 0);
 
         ck_assert_uint_eq(c.n, 3);
@@ -65,7 +66,7 @@ START_TEST(test_empty) {
         _cleanup_(shares_freep) Shares *s = NULL;
         _cleanup_(contentions_done) Contentions c = {};
 
-        assert_done(shares_read(store, 0, SECOND, true, &s, &error));
+        assert_done(shares_read(store, 0, SECOND, &(SharesOptions){ .histograms = true }, &s, &error));
         ck_assert_int_eq(contentions_make(s, &c), 0);
         ck_assert_uint_eq(c.n, 0);
 }

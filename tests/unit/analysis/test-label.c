@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* ctl/label.c and ctl/table.c: how waits and their enders are called, and one description that makes a table and JSON. */
+/* ctl/label.c and ctl/table.c: how waits and their enders are called, and one description that makes a table and JSON.
+ */
 #include "ctl/label.h"
 
 #include <json-c/json.h>
@@ -9,7 +10,8 @@
 static Shares *read_sample(Store *s) {
         Shares *shares = NULL;
 
-        assert_done(shares_read(s, SAMPLE_START, SAMPLE_START + 10 * SECOND, true, &shares, &error));
+        assert_done(shares_read(s, SAMPLE_START, SAMPLE_START + 10 * SECOND, &(SharesOptions){ .histograms = true },
+                        &shares, &error));
         return shares;
 }
 

@@ -8,7 +8,8 @@ static Shares *read_shares(Store *s, double from, double until) {
         Shares *shares = NULL;
 
         assert_done(shares_read(s, SAMPLE_START + (int64_t) (from * (double) SECOND),
-                        SAMPLE_START + (int64_t) (until * (double) SECOND), true, &shares, &error));
+                        SAMPLE_START + (int64_t) (until * (double) SECOND), &(SharesOptions){ .histograms = true },
+                        &shares, &error));
         return shares;
 }
 
@@ -157,9 +158,28 @@ START_TEST(test_no_histograms) {
         _cleanup_(store_closep) Store *store = sample_open();
         _cleanup_(shares_freep) Shares *s = NULL;
 
-        assert_done(shares_read(store, SAMPLE_START, SAMPLE_START + 10 * SECOND, false, &s, &error));
+        assert_done(shares_read(store, SAMPLE_START, SAMPLE_START + 10 * SECOND, &(SharesOptions){}, &s, &error));
         ck_assert_uint_eq(find_thread(s, "waiter")->top_wait->count, 20);
         ck_assert_uint_eq(find_thread(s, "waiter")->top_wait->histogram[6], 0);
+}
+END_TEST
+
+START_TEST(test_target) {
+        _cleanup_(store_closep) Store *store = sample_open();
+        _cleanup_(shares_freep) Shares *mine = NULL, *other = NULL;
+
+        assert_done(shares_read(store, SAMPLE_START, SAMPLE_START + 10 * SECOND,
+                        &(SharesOptions){ .target = "pid:100" }, &mine, &error));
+        ck_assert_uint_eq(mine->n_timed_threads, 3);
+        ck_assert_uint_eq(mine->n_waits, 3);
+        ck_assert_uint_eq(mine->n_wakers, 2);
+        ck_assert_uint_eq(mine->n_instead, 1);
+
+        assert_done(shares_read(store, SAMPLE_START, SAMPLE_START + 10 * SECOND, &(SharesOptions){ .target = "pid:10" },
+                        &other, &error));
+        ck_assert_uint_eq(other->n_timed_threads, 0);
+        ck_assert_uint_eq(other->n_timed_processes, 0);
+        ck_assert_uint_eq(other->n_waits + other->n_wakers + other->n_instead, 0);
 }
 END_TEST
 
@@ -168,7 +188,8 @@ START_TEST(test_unreadable) {
         Shares *s = (Shares *) store;
 
         execute(store, "DROP TABLE wake");
-        assert_fails(shares_read(store, SAMPLE_START, SAMPLE_START + SECOND, false, &s, &error), -EINVAL, "wake");
+        assert_fails(shares_read(store, SAMPLE_START, SAMPLE_START + SECOND, &(SharesOptions){}, &s, &error), -EINVAL,
+                        "wake");
         ck_assert_ptr_eq(s, store); /* untouched */
         /* No transaction is left open. */
         ck_assert_int_eq(sqlite3_get_autocommit(store_database(store)), 1);
@@ -186,6 +207,7 @@ int main(void) {
         tcase_add_test(c, test_pieces_add_up);
         tcase_add_test(c, test_empty);
         tcase_add_test(c, test_no_histograms);
+        tcase_add_test(c, test_target);
         tcase_add_test(c, test_unreadable);
         suite_add_tcase(suite, c);
         return run_suite(suite);
