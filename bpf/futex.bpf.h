@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which futex a thread waits on. Identity is the kernel's own key: (address space, address) for a private one, (inode
- * sequence number, offset) for one in a shared mapping, so that two processes meet at one resource wherever they map it. */
+ * sequence number, offset) for one in a shared mapping, so that two processes meet at one resource wherever they map
+ * it. */
 #ifndef PRISM_FUTEX_H
 #define PRISM_FUTEX_H
 
@@ -42,8 +43,8 @@ static long futex_in_mapping(struct task_struct *task, struct vm_area_struct *vm
 /* Fills space, address and shared of *r. A call without the private flag may still be on private memory (glibc joins
  * threads that way), so the mapping decides; where it cannot be asked (mmap lock held for writing, or before 5.17) the
  * futex counts as private, and as a loss. `task` is current, or asleep and looked at by an iterator. */
-static __always_inline void futex_identify(struct task_struct *task, __u64 address, bool private,
-                struct prism_resource *r) {
+static __always_inline void futex_identify(
+                struct task_struct *task, __u64 address, bool private, struct prism_resource *r) {
         struct futex_mapping mapping = { .address = address };
 
         r->space = address_space(task);

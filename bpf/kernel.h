@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The kernel types and fields that the kernel side reads, declared by hand so that the build needs no BTF of the machine
- * that builds. Every access is relocated at load time (CO-RE): order and offsets here mean nothing, names do. */
+/* The kernel types and fields that the kernel side reads, declared by hand so that the build needs no BTF of the
+ * machine that builds. Every access is relocated at load time (CO-RE): order and offsets here mean nothing, names do.
+ * */
 #ifndef PRISM_KERNEL_H
 #define PRISM_KERNEL_H
 

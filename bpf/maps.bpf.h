@@ -16,16 +16,16 @@ extern __u64 next_thread; /* the last handle given out */
 extern __u32 next_slot;   /* slots below it have been used at least once */
 
 /* State of a tracked thread; being here is what "tracked" means. Key: task. Inserted by iter_mark and task_newtask,
- * deleted by iter_mark and with the task. Bounded by thread_slots. Own the task's programs write it, one at a time: they run under its
- * run queue or wake-up lock. `version` is odd while they write, for iter_threads, which only reads.
+ * deleted by iter_mark and with the task. Bounded by thread_slots. Own the task's programs write it, one at a time:
+ * they run under its run queue or wake-up lock. `version` is odd while they write, for iter_threads, which only reads.
  * The first cache line is what a switch and a wake touch. */
 struct thread_state {
         __u64 thread; /* handle */
         __u64 since_ns;
-        __u64 wake_ns;        /* last wake; belongs to the current sleep only if >= since_ns */
+        __u64 wake_ns; /* last wake; belongs to the current sleep only if >= since_ns */
         __u64 waker_start_ns;
-        __u64 exec_runtime;   /* se.sum_exec_runtime when it got the CPU */
-        __u64 run_delay;      /* sched_info.run_delay when it left the CPU */
+        __u64 exec_runtime; /* se.sum_exec_runtime when it got the CPU */
+        __u64 run_delay;    /* sched_info.run_delay when it left the CPU */
         __u32 slot;
         __u32 version;
         __u32 waker_tid;
@@ -38,7 +38,7 @@ struct thread_state {
         __u8 waker_untracked; /* the identity below is filled */
         __u8 padding;
 
-        struct prism_resource resource;    /* of the current or last wait */
+        struct prism_resource resource; /* of the current or last wait */
         __u64 user_address;
         struct prism_resource interrupted; /* the wait before a stop, for restart_syscall */
         __u64 interrupted_address;
@@ -69,7 +69,8 @@ struct thread_info_map {
 };
 extern struct thread_info_map thread_info SEC(".maps");
 
-/* Key: generation * thread_slots + slot. Written by the thread's own programs, cleared by prismd in the idle generation. */
+/* Key: generation * thread_slots + slot. Written by the thread's own programs, cleared by prismd in the idle
+ * generation. */
 struct thread_time_map {
         __uint(type, BPF_MAP_TYPE_ARRAY);
         __uint(map_flags, BPF_F_MMAPABLE);
@@ -79,8 +80,8 @@ struct thread_time_map {
 };
 extern struct thread_time_map thread_time SEC(".maps");
 
-/* Slots that are free again: pushed by prismd one generation after the thread's end, popped when a thread becomes tracked.
- * Empty and next_slot at its end: the thread is not tracked, counted as PRISM_LOSS_THREAD_LIMIT. */
+/* Slots that are free again: pushed by prismd one generation after the thread's end, popped when a thread becomes
+ * tracked. Empty and next_slot at its end: the thread is not tracked, counted as PRISM_LOSS_THREAD_LIMIT. */
 struct free_slots_map {
         __uint(type, BPF_MAP_TYPE_STACK);
         __uint(max_entries, 1);
@@ -88,13 +89,14 @@ struct free_slots_map {
 };
 extern struct free_slots_map free_slots SEC(".maps");
 
-/* Per generation: struct prism_wait_key -> struct prism_wait_value. Inserted at switch-in, drained by prismd from the idle
- * generation. Full or busy: counted, and the time goes to thread_time.lost_ns. Preallocated: an insertion under the run
- * queue lock must not allocate, and costs a quarter. */
+/* Per generation: struct prism_wait_key -> struct prism_wait_value. Inserted at switch-in, drained by prismd from the
+ * idle generation. Full or busy: counted, and the time goes to thread_time.lost_ns. Preallocated: an insertion under
+ * the run queue lock must not allocate, and costs a quarter. */
 struct wait_map {
         __uint(type, BPF_MAP_TYPE_HASH);
         __uint(max_entries, 1);
-        __uint(key_size, sizeof(struct prism_wait_key)); /* by size: as a type, clang may leave only a forward declaration */
+        __uint(key_size,
+                        sizeof(struct prism_wait_key)); /* by size: as a type, clang may leave only a forward declaration */
         __uint(value_size, sizeof(struct prism_wait_value));
 };
 struct wait_generations_map {
@@ -109,7 +111,8 @@ extern struct wait_generations_map wait_generations SEC(".maps");
 struct instead_map {
         __uint(type, BPF_MAP_TYPE_HASH);
         __uint(max_entries, 1);
-        __uint(key_size, sizeof(struct prism_instead_key)); /* by size: as a type, clang may leave only a forward declaration */
+        __uint(key_size,
+                        sizeof(struct prism_instead_key)); /* by size: as a type, clang may leave only a forward declaration */
         __uint(value_size, sizeof(struct prism_instead_value));
 };
 struct instead_generations_map {
@@ -120,8 +123,8 @@ struct instead_generations_map {
 };
 extern struct instead_generations_map instead_generations SEC(".maps");
 
-/* The last time slices of each CPU, newest at next - 1. Key: CPU. Written by sched_switch on that CPU; the oldest is overwritten. An
- * entry with tgid 0 means that the CPU was idle: nobody waited for it before that. */
+/* The last time slices of each CPU, newest at next - 1. Key: CPU. Written by sched_switch on that CPU; the oldest is
+ * overwritten. An entry with tgid 0 means that the CPU was idle: nobody waited for it before that. */
 struct slice {
         __u64 task; /* address, only to read its identity while it still has this tgid */
         __u32 tgid;

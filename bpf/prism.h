@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
-/* The ABI between the kernel side (bpf/) and prismd: the only header that both include. All times are nanoseconds of the
- * boot clock (CLOCK_BOOTTIME); "handle" is a number that is never used twice while prismd runs. */
+/* The ABI between the kernel side (bpf/) and prismd: the only header that both include. All times are nanoseconds of
+ * the boot clock (CLOCK_BOOTTIME); "handle" is a number that is never used twice while prismd runs. */
 #ifndef PRISM_H
 #define PRISM_H
 
@@ -51,7 +51,8 @@ enum prism_kind {
         _PRISM_KIND_MAX,
 };
 
-/* Operations. Below PRISM_OP_NAMED: the number of a 64-bit system call; PRISM_OP_COMPAT is set in it for a 32-bit one. */
+/* Operations. Below PRISM_OP_NAMED: the number of a 64-bit system call; PRISM_OP_COMPAT is set in it for a 32-bit one.
+ * */
 #define PRISM_OP_COMPAT 0x4000
 enum prism_op {
         PRISM_OP_NAMED = 0x8000,
@@ -62,10 +63,10 @@ enum prism_op {
         PRISM_OP_FUTEX_WAITV,     /* the futex that its waker used */
         PRISM_OP_FUTEX_WAITV_ANY, /* ended by something else: charged to the first of the vector */
         PRISM_OP_FUTEX2_WAIT,
-        PRISM_OP_STOPPED, /* by a job control signal */
-        PRISM_OP_TRACED,  /* by a debugger */
-        PRISM_OP_FROZEN,  /* by a freezer */
-        PRISM_OP_USER,    /* outside any system call (page fault, work on the way to user mode) */
+        PRISM_OP_STOPPED,   /* by a job control signal */
+        PRISM_OP_TRACED,    /* by a debugger */
+        PRISM_OP_FROZEN,    /* by a freezer */
+        PRISM_OP_USER,      /* outside any system call (page fault, work on the way to user mode) */
         PRISM_OP_IO_WORKER, /* a kernel worker of io_uring */
         PRISM_OP_EXIT,      /* tear-down of an exiting thread */
         PRISM_OP_LOST,      /* the wait map was full: the time is kept, what it was waited for is not */
@@ -82,18 +83,18 @@ enum prism_waker_kind {
 
 /* Why something was not recorded. Each has a counter in `losses`; names in daemon/names.c. */
 enum prism_loss {
-        PRISM_LOSS_THREAD_LIMIT,   /* no free thread slot */
-        PRISM_LOSS_STORAGE_FULL,   /* task storage could not be created */
-        PRISM_LOSS_STORAGE_BUSY,   /* task storage of a tracked thread could not be read (kernels before 6.2) */
-        PRISM_LOSS_WAIT_FULL,      /* wait map: no room */
-        PRISM_LOSS_WAIT_BUSY,      /* wait map: any other error */
-        PRISM_LOSS_INSTEAD_FULL,   /* ran_instead map: no room (the time becomes unnamed) */
+        PRISM_LOSS_THREAD_LIMIT, /* no free thread slot */
+        PRISM_LOSS_STORAGE_FULL, /* task storage could not be created */
+        PRISM_LOSS_STORAGE_BUSY, /* task storage of a tracked thread could not be read (kernels before 6.2) */
+        PRISM_LOSS_WAIT_FULL,    /* wait map: no room */
+        PRISM_LOSS_WAIT_BUSY,    /* wait map: any other error */
+        PRISM_LOSS_INSTEAD_FULL, /* ran_instead map: no room (the time becomes unnamed) */
         PRISM_LOSS_INSTEAD_BUSY,
-        PRISM_LOSS_MISSED_SWITCH,  /* a switch was not delivered and was inferred */
-        PRISM_LOSS_MISSED_WAKE,    /* a wake was not delivered and was inferred */
-        PRISM_LOSS_EVENT_FULL,     /* ring buffer of rare events */
-        PRISM_LOSS_FUTEX_KEY,      /* a shared futex could not be resolved at the moment of blocking */
-        PRISM_LOSS_SNAPSHOT_RACE,  /* a thread's state changed faster than it could be read */
+        PRISM_LOSS_MISSED_SWITCH, /* a switch was not delivered and was inferred */
+        PRISM_LOSS_MISSED_WAKE,   /* a wake was not delivered and was inferred */
+        PRISM_LOSS_EVENT_FULL,    /* ring buffer of rare events */
+        PRISM_LOSS_FUTEX_KEY,     /* a shared futex could not be resolved at the moment of blocking */
+        PRISM_LOSS_SNAPSHOT_RACE, /* a thread's state changed faster than it could be read */
         _PRISM_LOSS_MAX,
 };
 
@@ -125,11 +126,11 @@ struct prism_wait_value {
         unsigned long long user_address; /* futex: where the waiter sees it, to look up its name */
         unsigned int count;
         unsigned int histogram[PRISM_HISTOGRAM_BUCKETS];
-        unsigned int waker_tgid;                  /* the kernel's own number */
-        unsigned int waker_user_tgid;             /* as prismd's pid namespace numbers it, 0 if it does not */
+        unsigned int waker_tgid;      /* the kernel's own number */
+        unsigned int waker_user_tgid; /* as prismd's pid namespace numbers it, 0 if it does not */
         unsigned int waker_user_tid;
         unsigned long long waker_process_start_ns;
-        char waker_comm[PRISM_COMM_LENGTH];       /* set for untracked wakers only */
+        char waker_comm[PRISM_COMM_LENGTH]; /* set for untracked wakers only */
 };
 
 /* Map `ran_instead`: which process ran while the thread stood in the run queue. */
@@ -155,14 +156,14 @@ struct prism_thread_info {
         unsigned long long process_start_ns;
         unsigned long long tracked_ns; /* since when it is tracked */
         unsigned long long parent_start_ns;
-        unsigned int tid, tgid; /* the kernel's own numbers */
+        unsigned int tid, tgid;           /* the kernel's own numbers */
         unsigned int user_tid, user_tgid; /* in prismd's pid namespace, 0 if it has none there */
         unsigned int parent_tgid, user_parent_tgid;
         unsigned int uid;
         unsigned int sequence;
-        unsigned int execs;  /* how often its process executed a new image */
-        unsigned int follow; /* enum prism_follow */
-        unsigned int target; /* number of the target that brought it in; children inherit it */
+        unsigned int execs;      /* how often its process executed a new image */
+        unsigned int follow;     /* enum prism_follow */
+        unsigned int target;     /* number of the target that brought it in; children inherit it */
         unsigned char inherited; /* came in as a new child or thread, not by a mark */
         unsigned char padding[3];
         char comm[PRISM_COMM_LENGTH];
@@ -238,32 +239,32 @@ struct prism_event {
 /* Fixed by prismd before loading, so that branches on them cost nothing. */
 struct prism_settings {
         unsigned int thread_slots;
-        unsigned int pid_namespace;         /* inode number of prismd's own */
-        unsigned char has_prev_state;       /* sched_switch has the 4th argument (5.18) */
-        unsigned char has_find_vma;         /* bpf_find_vma (5.17) */
-        unsigned char has_preempt_count;    /* the three offsets below are known */
+        unsigned int pid_namespace;      /* inode number of prismd's own */
+        unsigned char has_prev_state;    /* sched_switch has the 4th argument (5.18) */
+        unsigned char has_find_vma;      /* bpf_find_vma (5.17) */
+        unsigned char has_preempt_count; /* the three offsets below are known */
         unsigned char has_hrtimer_bases;
         unsigned char has_timer_bases;
-        /* Offsets into the per-CPU area, from BTF: the address of this CPU's variable is that of its struct rq, which any
-         * task leads to, plus a difference. (A __ksym would need CONFIG_KALLSYMS_ALL.) */
-        long long preempt_count_offset;  /* from struct rq */
-        long long hrtimer_bases_offset;  /* from struct rq */
-        long long timer_bases_offset;    /* from struct rq */
+        /* Offsets into the per-CPU area, from BTF: the address of this CPU's variable is that of its struct rq, which
+         * any task leads to, plus a difference. (A __ksym would need CONFIG_KALLSYMS_ALL.) */
+        long long preempt_count_offset; /* from struct rq */
+        long long hrtimer_bases_offset; /* from struct rq */
+        long long timer_bases_offset;   /* from struct rq */
         unsigned int timer_bases_number;
 };
 
 /* Written by prismd while programs run. A program reads `generation` first and the clock after it, so that a program
  * that uses a generation never has a time before that generation's start. */
 struct prism_control {
-        unsigned int generation;        /* bit 0 chooses the half of each map */
-        unsigned int active;            /* 0: nothing is tracked, programs leave at once */
+        unsigned int generation; /* bit 0 chooses the half of each map */
+        unsigned int active;     /* 0: nothing is tracked, programs leave at once */
         unsigned long long generation_start_ns[2];
-        unsigned long long flush_ns;          /* start of the last generation whose states in flight were all written out */
-        unsigned int report_execs;      /* send PRISM_EVENT_EXEC */
-        unsigned int mark_tgid;         /* iter_mark: the process to mark, in prismd's numbers; 0: release */
+        unsigned long long flush_ns; /* start of the last generation whose states in flight were all written out */
+        unsigned int report_execs;   /* send PRISM_EVENT_EXEC */
+        unsigned int mark_tgid;      /* iter_mark: the process to mark, in prismd's numbers; 0: release */
         unsigned int mark_follow;
         unsigned int mark_target;
-        unsigned int unmark_tgid;       /* iter_mark: the process to release, in the kernel's own numbers */
+        unsigned int unmark_tgid;         /* iter_mark: the process to release, in the kernel's own numbers */
         unsigned int pid_namespace_level; /* of prismd's; 0: the host's. iter_mark finds it when there is nothing to mark */
 };
 

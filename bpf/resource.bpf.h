@@ -57,11 +57,11 @@ static __always_inline bool is_stop(const struct prism_resource *r) {
 
 /* Sets st->resource and st->user_address. `current` says that task runs right now, so that its memory can be read.
  *
- * The order matters: kernel workers carry registers that are not theirs; a stop hides the call it interrupted; and a wait
- * that is interruptible by nature (futex, sleep, child, signal) seen in uninterruptible state is not that wait but a page
- * fault or a lock taken on the way into it. */
-static __always_inline void resource_resolve(struct task_struct *task, __u32 task_state, bool current,
-                struct thread_state *st) {
+ * The order matters: kernel workers carry registers that are not theirs; a stop hides the call it interrupted; and a
+ * wait that is interruptible by nature (futex, sleep, child, signal) seen in uninterruptible state is not that wait but
+ * a page fault or a lock taken on the way into it. */
+static __always_inline void resource_resolve(
+                struct task_struct *task, __u32 task_state, bool current, struct thread_state *st) {
         bool uninterruptible = task_state & TASK_UNINTERRUPTIBLE;
         __u32 flags = BPF_CORE_READ(task, flags);
         struct prism_resource r = { .kind = PRISM_KIND_OTHER };
@@ -71,8 +71,9 @@ static __always_inline void resource_resolve(struct task_struct *task, __u32 tas
 
         if (task_state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)) {
                 r.kind = PRISM_KIND_SIGNAL;
-                r.op = task_state & TASK_STOPPED_BIT ? PRISM_OP_STOPPED :
-                                task_state & TASK_TRACED_BIT ? PRISM_OP_TRACED : PRISM_OP_FROZEN;
+                r.op = task_state & TASK_STOPPED_BIT           ? PRISM_OP_STOPPED
+                                : task_state & TASK_TRACED_BIT ? PRISM_OP_TRACED
+                                                               : PRISM_OP_FROZEN;
                 goto done;
         }
         if (flags & PF_EXITING) {

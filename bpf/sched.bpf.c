@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The thread state machine, on the scheduler's own tracepoints. A tracked thread is at every moment in one state; each
- * transition charges the time since the last one to the state that ends, in the current generation of the maps.
- * One transition has one writer: switches run under the run queue lock of the CPU, wakes and migrations under the
- * thread's wake-up or run queue lock.
+ * transition charges the time since the last one to the state that ends, in the current generation of the maps. One
+ * transition has one writer: switches run under the run queue lock of the CPU, wakes and migrations under the thread's
+ * wake-up or run queue lock.
  *
- * Build with -DPRISM_DROP_WAKING or -DPRISM_DROP_SWITCH_IN to get a broken side that the conservation check must find. */
+ * Build with -DPRISM_DROP_WAKING or -DPRISM_DROP_SWITCH_IN to get a broken side that the conservation check must find.
+ * */
 #include "maps.bpf.h"
 #include "slices.bpf.h"
 #include "waker.bpf.h"
@@ -57,17 +58,18 @@ static __always_inline __u64 row_open(struct prism_thread_time *row, const struc
 }
 
 static __always_inline __u32 histogram_bucket(__u64 ns) {
-        return ns <= 1000ULL        ? 0 :
-               ns <= 10000ULL       ? 1 :
-               ns <= 100000ULL      ? 2 :
-               ns <= 1000000ULL     ? 3 :
-               ns <= 10000000ULL    ? 4 :
-               ns <= 100000000ULL   ? 5 :
-               ns <= 1000000000ULL  ? 6 : 7;
+        return ns <= 1000ULL                  ? 0
+                        : ns <= 10000ULL      ? 1
+                        : ns <= 100000ULL     ? 2
+                        : ns <= 1000000ULL    ? 3
+                        : ns <= 10000000ULL   ? 4
+                        : ns <= 100000000ULL  ? 5
+                        : ns <= 1000000000ULL ? 6
+                                              : 7;
 }
 
-/* Enters a wait that ended: `inside` ns of it in this generation, `full` ns in all. One hash operation a wait; the waker
- * is part of the key, so that `wake` can be derived from the same entry. */
+/* Enters a wait that ended: `inside` ns of it in this generation, `full` ns in all. One hash operation a wait; the
+ * waker is part of the key, so that `wake` can be derived from the same entry. */
 static __noinline bool wait_add(struct thread_state *st, __u32 generation, __u64 inside, __u64 full) {
         void *map = bpf_map_lookup_elem(&wait_generations, &generation);
         struct prism_wait_key key = {};
@@ -119,8 +121,9 @@ static __noinline bool wait_add(struct thread_state *st, __u32 generation, __u64
         return true;
 }
 
-/* How long the thread has stood in run queues since it left the CPU, by the scheduler's own account: the way to know when a
- * wake was that the tracepoint did not deliver. -1 where the kernel keeps none. `queued`: it still stands in one now. */
+/* How long the thread has stood in run queues since it left the CPU, by the scheduler's own account: the way to know
+ * when a wake was that the tracepoint did not deliver. -1 where the kernel keeps none. `queued`: it still stands in one
+ * now. */
 static __always_inline long scheduler_delay(struct task_struct *task, const struct thread_state *st, bool queued) {
         __u64 delay;
 
@@ -137,8 +140,9 @@ static __always_inline long scheduler_delay(struct task_struct *task, const stru
 }
 
 /* Charges all time since the last transition of a thread that is not on the CPU up to `now`: the wait, if it was in
- * one, and the run queue. Afterwards it stands in the run queue since `now`. `cpu` is the one whose queue it was in; `running` is the task
- * that has that CPU for running_ns already and goes on (NULL at a switch, where the last slice has just ended). */
+ * one, and the run queue. Afterwards it stands in the run queue since `now`. `cpu` is the one whose queue it was in;
+ * `running` is the task that has that CPU for running_ns already and goes on (NULL at a switch, where the last slice
+ * has just ended). */
 static __always_inline void charge_off_cpu(struct task_struct *task, struct thread_state *st, __u32 generation,
                 __u64 now, bool queued_now, __u32 cpu, struct task_struct *running, __u64 running_ns) {
         struct prism_thread_time *row = time_row(generation, st->slot);
@@ -157,8 +161,8 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
                 if (wake == 0) {
                         long delay = scheduler_delay(task, st, queued_now);
 
-                        /* The wake was not delivered. The scheduler's account says when it was; without one, all of the time counts
-                         * as the wait, and as inferred. */
+                        /* The wake was not delivered. The scheduler's account says when it was; without one, all of the
+                         * time counts as the wait, and as inferred. */
                         if (delay < 0)
                                 row->healed_ns += now - from;
                         wake = delay > 0 ? (now - st->since_ns > delay ? now - delay : st->since_ns) : now;
@@ -208,10 +212,10 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
         st->wake_ns = 0;
 }
 
-/* A switch from the CPU was not delivered. The scheduler's accounts say how much of the time the thread had the CPU and how much it
- * stood in run queues; the rest was a wait for something that nobody saw. */
-static __always_inline void heal_missed_switch_out(struct thread_state *st, struct task_struct *task, __u32 generation,
-                __u64 now) {
+/* A switch from the CPU was not delivered. The scheduler's accounts say how much of the time the thread had the CPU and
+ * how much it stood in run queues; the rest was a wait for something that nobody saw. */
+static __always_inline void heal_missed_switch_out(
+                struct thread_state *st, struct task_struct *task, __u32 generation, __u64 now) {
         struct prism_thread_time *row = time_row(generation, st->slot);
         __u64 run = task->se.sum_exec_runtime - st->exec_runtime, from, rest;
         long delay = scheduler_delay(task, st, true);
@@ -295,8 +299,8 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         row->run_ns += now - from;
         row->until_ns = now;
 
-        /* A wake noted while it ran is kept: it may be the one that ends the sleep which begins now (sched_waking can be
-         * ahead of the switch). One from before that run cannot. */
+        /* A wake noted while it ran is kept: it may be the one that ends the sleep which begins now (sched_waking can
+         * be ahead of the switch). One from before that run cannot. */
         if (st->wake_ns < st->since_ns)
                 st->wake_ns = 0;
         st->since_ns = now;
@@ -322,7 +326,8 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state_argument) {
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+                unsigned int prev_state_argument) {
         __u32 cpu = bpf_get_smp_processor_id(), generation;
         struct thread_state *st;
         struct slices *s;
@@ -344,7 +349,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
         if (prev->bpf_storage) {
                 st = bpf_task_storage_get(&threads, prev, 0, 0);
                 if (st) {
-                        /* The state as sched_switch saw it, where the kernel passes it (5.18); __state may have been changed since. */
+                        /* The state as sched_switch saw it, where the kernel passes it (5.18); __state may have been
+                         * changed since. */
                         __u32 prev_state = settings.has_prev_state ? prev_state_argument : prev->__state;
 
                         switch_out(prev, st, generation, now, preempt, prev_state);
@@ -369,7 +375,8 @@ int BPF_PROG(sched_waking, struct task_struct *task) {
         if (!st)
                 return 0;
 
-        /* The first wake of a sleep ends it. A running thread is woken when it is about to sleep: kept for switch_out(). */
+        /* The first wake of a sleep ends it. A running thread is woken when it is about to sleep: kept for
+         * switch_out(). */
         if (st->state >= PRISM_STATE_SLEEP && st->wake_ns >= st->since_ns)
                 return 0;
         WRITE_ONCE(st->version, st->version + 1);
@@ -382,8 +389,8 @@ int BPF_PROG(sched_waking, struct task_struct *task) {
 }
 #endif
 
-/* A thread that waits in a run queue is moved to another CPU: what it waited for so far ran on the old one. A thread that is being
- * woken (TASK_WAKING) is only choosing its queue. */
+/* A thread that waits in a run queue is moved to another CPU: what it waited for so far ran on the old one. A thread
+ * that is being woken (TASK_WAKING) is only choosing its queue. */
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task, int destination) {
         struct task_struct *running;
@@ -407,7 +414,8 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int destination) {
 
         WRITE_ONCE(st->version, st->version + 1);
         barrier();
-        charge_off_cpu(task, st, generation, now, true, rq->cpu, running->pid == 0 ? NULL : running, slice_length(running));
+        charge_off_cpu(task, st, generation, now, true, rq->cpu, running->pid == 0 ? NULL : running,
+                        slice_length(running));
         barrier();
         WRITE_ONCE(st->version, st->version + 1);
         return 0;

@@ -12,8 +12,8 @@ static __always_inline __u32 slice_length(struct task_struct *task) {
         return length > 0xffffffff ? 0xffffffff : length;
 }
 
-/* Remembers that `prev` just ran on this CPU. Switches to idle leave nobody waiting and are not remembered; coming back from idle
- * leaves a mark at which walks stop. */
+/* Remembers that `prev` just ran on this CPU. Switches to idle leave nobody waiting and are not remembered; coming back
+ * from idle leaves a mark at which walks stop. */
 static __always_inline void slice_push(struct slices *s, struct task_struct *prev, struct task_struct *next) {
         __u32 n = s->next;
 
@@ -31,8 +31,8 @@ static __always_inline void slice_push(struct slices *s, struct task_struct *pre
         s->next = n + 1;
 }
 
-/* The two functions below are global, so that the verifier looks at each once and not once for every path that leads to it.
- * Such functions take numbers only: tasks come as addresses, which they read with probes. */
+/* The two functions below are global, so that the verifier looks at each once and not once for every path that leads to
+ * it. Such functions take numbers only: tasks come as addresses, which they read with probes. */
 
 /* 0, or -1 when there was no room (counted). */
 __noinline int instead_add(__u32 generation, __u64 thread, __u64 task_address, __u32 tgid, __u64 ns) {
@@ -69,8 +69,8 @@ __noinline int instead_add(__u32 generation, __u64 thread, __u64 task_address, _
         return -1;
 }
 
-/* Names who ran on `cpu` during the last `waited` ns; `self`, the address of the thread's task, ends the walk: before that, it had
- * the CPU itself. Returns how much could be named. */
+/* Names who ran on `cpu` during the last `waited` ns; `self`, the address of the thread's task, ends the walk: before
+ * that, it had the CPU itself. Returns how much could be named. */
 __noinline __u64 instead_charge(__u32 generation, __u64 thread, __u64 self, __u32 cpu, __u64 waited) {
         struct slices *s = bpf_map_lookup_elem(&slices, &cpu);
         __u64 named = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which threads are tracked: marks by iterator for those that run already, inheritance for new ones, and what changes in a thread's life
- * (name, image). Also the iterator that reads states in flight. None of this is a hot path. */
+/* Which threads are tracked: marks by iterator for those that run already, inheritance for new ones, and what changes
+ * in a thread's life (name, image). Also the iterator that reads states in flight. None of this is a hot path. */
 #include "maps.bpf.h"
 #include "resource.bpf.h"
 
@@ -80,8 +80,8 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm) {
         return 0;
 }
 
-/* A thread other than the leader that executes a new image goes on under the leader's number and start: for us one thread ends and
- * another begins, or the time before would be charged to the leader. */
+/* A thread other than the leader that executes a new image goes on under the leader's number and start: for us one
+ * thread ends and another begins, or the time before would be charged to the leader. */
 static __always_inline void become_leader(struct task_struct *task, struct thread_state *st, __u64 now) {
         __u32 generation = READ_ONCE(control.generation) & 1;
         __u32 index = generation * settings.thread_slots + st->slot;
@@ -151,8 +151,8 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
         return 0;
 }
 
-/* What state a task is in right now, as good as can be seen from outside: the state machine corrects a wrong guess at the first
- * switch (`settled` is 0). */
+/* What state a task is in right now, as good as can be seen from outside: the state machine corrects a wrong guess at
+ * the first switch (`settled` is 0). */
 static __always_inline void first_state(struct task_struct *task, struct thread_state *st, __u64 now) {
         __u32 task_state = BPF_CORE_READ(task, __state);
 
@@ -160,7 +160,9 @@ static __always_inline void first_state(struct task_struct *task, struct thread_
         if (bpf_core_field_exists(task->sched_info.run_delay))
                 st->run_delay = BPF_CORE_READ(task, sched_info.run_delay);
         st->exec_runtime = BPF_CORE_READ(task, se.sum_exec_runtime);
-        if (task_state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE | TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)) {
+        if (task_state &
+                        (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE | TASK_STOPPED_BIT | TASK_TRACED_BIT |
+                                        TASK_FROZEN)) {
                 st->state = task_state & TASK_UNINTERRUPTIBLE ? PRISM_STATE_BLOCK : PRISM_STATE_SLEEP;
                 st->iowait = st->state == PRISM_STATE_BLOCK && BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait);
                 resource_resolve(task, task_state, false, st);
@@ -171,8 +173,8 @@ static __always_inline void first_state(struct task_struct *task, struct thread_
         st->resource.op = PRISM_OP_UNKNOWN;
 }
 
-/* Marks the threads of process control.mark_tgid and gives the reader one byte for each that was not tracked before, or releases
- * those of control.unmark_tgid. Sees the pid namespace of the task that created the iterator. */
+/* Marks the threads of process control.mark_tgid and gives the reader one byte for each that was not tracked before, or
+ * releases those of control.unmark_tgid. Sees the pid namespace of the task that created the iterator. */
 SEC("iter/task")
 int iter_mark(struct bpf_iter__task *ctx) {
         struct task_struct *task = ctx->task;
@@ -213,7 +215,8 @@ int iter_mark(struct bpf_iter__task *ctx) {
         return 0;
 }
 
-/* Writes a struct prism_inflight for each tracked thread. Reads a state that its programs may be changing: `version` tells. */
+/* Writes a struct prism_inflight for each tracked thread. Reads a state that its programs may be changing: `version`
+ * tells. */
 SEC("iter/task")
 int iter_threads(struct bpf_iter__task *ctx) {
         struct task_struct *task = ctx->task;

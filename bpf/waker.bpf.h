@@ -74,7 +74,8 @@ static __always_inline void waitv_identify(struct task_struct *current, struct t
                 private = c.argument[1] & FUTEX_PRIVATE_FLAG;
                 break;
         case SYSCALL_FUTEX2_WAKE:
-                private = c.argument[3] & FUTEX2_PRIVATE;
+                private
+                = c.argument[3] & FUTEX2_PRIVATE;
                 break;
         default:
                 return;
@@ -84,8 +85,8 @@ static __always_inline void waitv_identify(struct task_struct *current, struct t
         futex_identify(current, c.argument[0], private, &st->resource);
 }
 
-/* Notes in the wakee's state who wakes it. A tracked waker is found again by its number and start; of others the rest is
- * kept too, since nobody else may know them. */
+/* Notes in the wakee's state who wakes it. A tracked waker is found again by its number and start; of others the rest
+ * is kept too, since nobody else may know them. */
 static __always_inline void waker_note(struct thread_state *st) {
         struct task_struct *current = bpf_get_current_task_btf();
 

@@ -21,15 +21,16 @@ int bus_read_options(sd_bus_message *message, const BusOption *entries, size_t n
                         if (streq(entries[i].key, key))
                                 option = &entries[i];
                 if (!option)
-                        return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS, "there is no option \"%s\" here", key);
+                        return sd_bus_error_setf(
+                                        error, PRISM_ERROR_INVALID_ARGS, "there is no option \"%s\" here", key);
 
                 type[0] = option->type;
                 r = sd_bus_message_peek_type(message, NULL, &contents);
                 if (r < 0)
                         return r;
                 if (!streq(contents, type))
-                        return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS, "option \"%s\" is of type %s, not %s", key, type,
-                                        contents);
+                        return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS, "option \"%s\" is of type %s, not %s",
+                                        key, type, contents);
                 r = sd_bus_message_read(message, "v", type, option->value);
                 if (r < 0)
                         return r;

@@ -12,12 +12,12 @@ typedef struct CgroupSet {
 
 void cgroup_set_done(CgroupSet *s);
 
-/* `path` is below a cgroup mount ("/system.slice/x.service"), or a full path into one. The unified hierarchy wins, then all
- * v1 hierarchies that have it. -ENOENT if none has; -EINVAL for a path that is not absolute or has "..". */
+/* `path` is below a cgroup mount ("/system.slice/x.service"), or a full path into one. The unified hierarchy wins, then
+ * all v1 hierarchies that have it. -ENOENT if none has; -EINVAL for a path that is not absolute or has "..". */
 int cgroup_find(const char *path, CgroupSet *ret);
 /* The group of a running systemd unit. -ENOENT. */
 int cgroup_find_unit(const char *unit, CgroupSet *ret);
 
-/* Calls `found` for each process of the group and those below it; a process can come up twice. Stops at the first negative return. Groups that
- * vanish meanwhile are left out. */
+/* Calls `found` for each process of the group and those below it; a process can come up twice. Stops at the first
+ * negative return. Groups that vanish meanwhile are left out. */
 int cgroup_for_each_process(const CgroupSet *s, int (*found)(uint32_t pid, void *userdata), void *userdata);

@@ -19,7 +19,8 @@ struct Collector {
 
         Thread **by_slot; /* [n_by_slot], the thread that has the slot now */
         unsigned n_by_slot;
-        /* Slots whose thread ended: given back after one more turn of the generations, when no program can write them. */
+        /* Slots whose thread ended: given back after one more turn of the generations, when no program can write them.
+         * */
         unsigned *ending, *ended;
         size_t n_ending, c_ending, n_ended, c_ended;
 
@@ -100,7 +101,8 @@ static void emit_thread_time(Collector *c, Thread *t, uint64_t from, uint64_t un
         }
 }
 
-static void emit_wait(Collector *c, Thread *t, uint64_t from, uint64_t until, Resource *resource, const BatchWait *sums) {
+static void emit_wait(
+                Collector *c, Thread *t, uint64_t from, uint64_t until, Resource *resource, const BatchWait *sums) {
         BatchWait row = *sums;
 
         row.ts_ns = clock_unix(&c->clock, until);
@@ -402,8 +404,8 @@ static void collect_row(Collector *c, unsigned idle, unsigned slot) {
                 return;
         t = registry_thread_by_handle(c->registry, row->thread);
         if (!t || !t->live) {
-                /* It could not be entered (counted there); or it was released while its last time was being added, and then its slot is
-                 * on its way back already. */
+                /* It could not be entered (counted there); or it was released while its last time was being added, and
+                 * then its slot is on its way back already. */
                 if (!t && row->exit_ns)
                         slot_end(c, slot);
                 memset(row, 0, sizeof(*row));
@@ -411,16 +413,17 @@ static void collect_row(Collector *c, unsigned idle, unsigned slot) {
         }
 
         if (row->lead_until_ns)
-                emit_stretch(c, t, &(Stretch){
-                        .from = row->lead_from_ns,
-                        .wake = row->lead_wake_ns,
-                        .until = row->lead_until_ns,
-                        .resource = row->lead_resource,
-                        .user_address = row->lead_user_address,
-                        .state = row->lead_state,
-                        .iowait = row->lead_iowait,
-                        .throttled = row->lead_throttled,
-                });
+                emit_stretch(c, t,
+                                &(Stretch){
+                                                .from = row->lead_from_ns,
+                                                .wake = row->lead_wake_ns,
+                                                .until = row->lead_until_ns,
+                                                .resource = row->lead_resource,
+                                                .user_address = row->lead_user_address,
+                                                .state = row->lead_state,
+                                                .iowait = row->lead_iowait,
+                                                .throttled = row->lead_throttled,
+                                });
 
         t->row_tick = c->tick;
         t->row_from_ns = row->from_ns;
@@ -512,8 +515,8 @@ static void emit_wake(Collector *c, Thread *t, Resource *resource, const WaitEnt
                 .ts_ns = clock_unix(&c->clock, t->row_until_ns),
                 .dt_ns = (int64_t) (t->row_until_ns - t->row_from_ns),
                 .waker_thread_key = waker ? waker->key : 0,
-                .waker_kind = waker_kind_name(waker || e->key->waker_kind != PRISM_WAKER_THREAD ? e->key->waker_kind :
-                                                                                                  PRISM_WAKER_UNSEEN),
+                .waker_kind = waker_kind_name(waker || e->key->waker_kind != PRISM_WAKER_THREAD ? e->key->waker_kind
+                                                                                                : PRISM_WAKER_UNSEEN),
                 .thread_key = t->key,
                 .resource_key = resource->key,
                 .count = e->value->count,
@@ -610,8 +613,8 @@ static int collect_insteads(Collector *c, unsigned idle) {
         return 0;
 }
 
-/* Writes out the state that each thread has been in since before `boundary`. Threads that the iterator does not know any more
- * have ended without our seeing it. */
+/* Writes out the state that each thread has been in since before `boundary`. Threads that the iterator does not know
+ * any more have ended without our seeing it. */
 static int collect_inflight(Collector *c, uint64_t boundary) {
         _cleanup_free_ struct prism_inflight *states = NULL;
         Thread *next;
@@ -630,21 +633,23 @@ static int collect_inflight(Collector *c, uint64_t boundary) {
                 t->row_tick = c->tick; /* seen */
                 if (s->since_ns >= boundary)
                         continue;
-                emit_stretch(c, t, &(Stretch){
-                        .from = s->since_ns,
-                        .wake = s->wake_ns && s->wake_ns < boundary ? s->wake_ns : boundary,
-                        .until = boundary,
-                        .resource = s->resource,
-                        .user_address = s->user_address,
-                        .state = s->state,
-                        .iowait = s->iowait,
-                        .throttled = s->throttled,
-                });
+                emit_stretch(c, t,
+                                &(Stretch){
+                                                .from = s->since_ns,
+                                                .wake = s->wake_ns && s->wake_ns < boundary ? s->wake_ns : boundary,
+                                                .until = boundary,
+                                                .resource = s->resource,
+                                                .user_address = s->user_address,
+                                                .state = s->state,
+                                                .iowait = s->iowait,
+                                                .throttled = s->throttled,
+                                });
         }
         for (Thread *t = registry_threads(c->registry); t; t = next) {
                 next = t->hh_handle.next;
                 if (t->live && t->row_tick != c->tick && t->accounted_ns < boundary) {
-                        /* It may have ended just now: then its last row is in the generation that runs, and is collected next. */
+                        /* It may have ended just now: then its last row is in the generation that runs, and is
+                         * collected next. */
                         if (t->accounted_ns + NSEC_PER_SEC * 120 < boundary) {
                                 losses_count(&c->losses, "collector", "exit-unseen", 1);
                                 thread_end(c, t, t->accounted_ns, true);
@@ -728,7 +733,9 @@ int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recor
                 note(c, collect_inflight(c, boundary));
         collect_losses(c, boundary);
         if (recorded->n_thread_times > 0 && c->clock_described != c->epoch) {
-                note(c, batch_add_clock(recorded, &(BatchClock){ (int64_t) boundary, clock_unix(&c->clock, boundary) }));
+                note(c,
+                                batch_add_clock(recorded,
+                                                &(BatchClock){ (int64_t) boundary, clock_unix(&c->clock, boundary) }));
                 c->clock_described = c->epoch;
         }
         if (c->tick % COLLECT_EVERY_TICKS == 0)

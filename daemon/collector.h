@@ -16,7 +16,8 @@ typedef struct CollectorHooks {
         bool (*wanted)(uint64_t from_boot_ns, uint64_t until_boot_ns, void *userdata);
         /* Grows when the store may have missed descriptions: all is described again. Never 0. */
         uint64_t (*epoch)(void *userdata);
-        /* A process was seen for the first time as a tracked one; decides which targets it belongs to. `parent` is its parent if that is known. */
+        /* A process was seen for the first time as a tracked one; decides which targets it belongs to. `parent` is its
+         * parent if that is known. */
         void (*process_found)(Process *p, Process *parent, const struct prism_thread_info *info, void *userdata);
         void (*process_gone)(Process *p, void *userdata);
         void *userdata;
@@ -34,9 +35,10 @@ Losses *collector_losses(Collector *c);
 /* Looks for new threads, names and images without waiting for the tick. */
 void collector_scan(Collector *c);
 
-/* Closes the current interval at *ret_boundary_ns. With `flush` the states in flight are written out too, so that what is known of every
- * thread reaches to the boundary; the very few that changed state in between follow with the next tick. *ret_live gets all rows; *ret_recorded those that a
- * recording wants, with descriptions. Either may be without rows. */
+/* Closes the current interval at *ret_boundary_ns. With `flush` the states in flight are written out too, so that what
+ * is known of every thread reaches to the boundary; the very few that changed state in between follow with the next
+ * tick. *ret_live gets all rows; *ret_recorded those that a recording wants, with descriptions. Either may be without
+ * rows. */
 int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recorded, uint64_t *ret_boundary_ns);
 
 /* Ends a process's threads here, after the kernel side released them. */

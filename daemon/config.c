@@ -62,8 +62,9 @@ static int handle_key(void *userdata, const char *section, const char *name, con
                 if (!streq(section, k->section) || !streq(name, k->name))
                         continue;
                 if (parse_u64(value, k->max, &number) < 0 || number < k->min)
-                        log_warning("%s:%d: %s= wants a number from %u to %u, not \"%s\"; keeping %u", reading->path, line,
-                                        name, k->min, k->max, value, *(unsigned *) ((char *) reading->config + k->offset));
+                        log_warning("%s:%d: %s= wants a number from %u to %u, not \"%s\"; keeping %u", reading->path,
+                                        line, name, k->min, k->max, value,
+                                        *(unsigned *) ((char *) reading->config + k->offset));
                 else
                         *(unsigned *) ((char *) reading->config + k->offset) = (unsigned) number;
                 return 1;

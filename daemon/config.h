@@ -7,15 +7,16 @@
 typedef struct Config {
         /* [Limits] */
         unsigned targets;
-        unsigned threads;   /* tracked at a time */
-        unsigned processes; /* known at a time, also those that are only named */
-        unsigned resources; /* futexes known at a time */
-        unsigned waits;     /* different (thread, resource, operation, waker) in a second */
+        unsigned threads;     /* tracked at a time */
+        unsigned processes;   /* known at a time, also those that are only named */
+        unsigned resources;   /* futexes known at a time */
+        unsigned waits;       /* different (thread, resource, operation, waker) in a second */
         unsigned ran_instead; /* different (thread, process) in a second */
         unsigned connections; /* on private sockets */
         unsigned recordings;
 } Config;
 
 void config_defaults(Config *c);
-/* Reads a file over what is set. Unknown keys and bad values are logged with file and line and left out. -ENOENT and others from opening. */
+/* Reads a file over what is set. Unknown keys and bad values are logged with file and line and left out. -ENOENT and
+ * others from opening. */
 int config_read(Config *c, const char *path);

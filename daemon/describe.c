@@ -2,47 +2,50 @@
 #include "describe.h"
 
 static int add_process(Batch *b, const Process *p, const Clock *clock) {
-        return batch_add_process(b, &(BatchProcess){
-                .key = p->key,
-                .parent_key = p->found_from,
-                .start_boot_ns = (int64_t) p->identity.start_boot_ns,
-                .start_ns = clock_unix(clock, p->identity.start_boot_ns),
-                .exit_ns = p->exit_boot_ns ? clock_unix(clock, p->exit_boot_ns) : 0,
-                .pid = p->pid,
-                .host_pid = (uint32_t) p->identity.number,
-                .ppid = p->ppid,
-                .uid = p->uid,
-                .netns = p->netns,
-                .comm = p->comm,
-                .exe = p->exe,
-                .cmdline = p->cmdline,
-                .cgroup = p->cgroup,
-                .unit = p->unit,
-                .found_by = p->found_by,
-                .target = p->target,
-        });
+        return batch_add_process(b,
+                        &(BatchProcess){
+                                        .key = p->key,
+                                        .parent_key = p->found_from,
+                                        .start_boot_ns = (int64_t) p->identity.start_boot_ns,
+                                        .start_ns = clock_unix(clock, p->identity.start_boot_ns),
+                                        .exit_ns = p->exit_boot_ns ? clock_unix(clock, p->exit_boot_ns) : 0,
+                                        .pid = p->pid,
+                                        .host_pid = (uint32_t) p->identity.number,
+                                        .ppid = p->ppid,
+                                        .uid = p->uid,
+                                        .netns = p->netns,
+                                        .comm = p->comm,
+                                        .exe = p->exe,
+                                        .cmdline = p->cmdline,
+                                        .cgroup = p->cgroup,
+                                        .unit = p->unit,
+                                        .found_by = p->found_by,
+                                        .target = p->target,
+                        });
 }
 
 static int add_thread(Batch *b, const Thread *t, const Clock *clock) {
-        return batch_add_thread(b, &(BatchThread){
-                .key = t->key,
-                .process_key = t->process->key,
-                .start_boot_ns = (int64_t) t->identity.start_boot_ns,
-                .start_ns = clock_unix(clock, t->identity.start_boot_ns),
-                .exit_ns = t->exit_boot_ns ? clock_unix(clock, t->exit_boot_ns) : 0,
-                .tid = t->tid,
-                .host_tid = (uint32_t) t->identity.number,
-                .comm = t->comm,
-        });
+        return batch_add_thread(b,
+                        &(BatchThread){
+                                        .key = t->key,
+                                        .process_key = t->process->key,
+                                        .start_boot_ns = (int64_t) t->identity.start_boot_ns,
+                                        .start_ns = clock_unix(clock, t->identity.start_boot_ns),
+                                        .exit_ns = t->exit_boot_ns ? clock_unix(clock, t->exit_boot_ns) : 0,
+                                        .tid = t->tid,
+                                        .host_tid = (uint32_t) t->identity.number,
+                                        .comm = t->comm,
+                        });
 }
 
 static int add_resource(Batch *b, const Resource *s) {
-        return batch_add_resource(b, &(BatchResource){
-                .key = s->key,
-                .kind = s->kind,
-                .ident = s->ident,
-                .name = s->name,
-        });
+        return batch_add_resource(b,
+                        &(BatchResource){
+                                        .key = s->key,
+                                        .kind = s->kind,
+                                        .ident = s->ident,
+                                        .name = s->name,
+                        });
 }
 
 void describe_process(Batch *b, Process *p, const Clock *clock, uint64_t epoch) {

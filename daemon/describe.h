@@ -5,8 +5,8 @@
 #include "clock.h"
 #include "registry.h"
 
-/* Into a batch for the recorder, unless it was described in this epoch and has not changed since (`described` is 0 then). A failure leaves
- * it undescribed: the store refuses the batch and the loss is counted there. */
+/* Into a batch for the recorder, unless it was described in this epoch and has not changed since (`described` is 0
+ * then). A failure leaves it undescribed: the store refuses the batch and the loss is counted there. */
 void describe_process(Batch *b, Process *p, const Clock *clock, uint64_t epoch);
 void describe_thread(Batch *b, Thread *t, const Clock *clock, uint64_t epoch);
 void describe_resource(Batch *b, Resource *s, uint64_t epoch);

@@ -29,7 +29,8 @@ bool mapping_parse(char *line, Mapping *ret) {
         return true;
 }
 
-/* The data symbol that covers a virtual address of an ELF file; its loading bias is found from the segment that maps `offset`. */
+/* The data symbol that covers a virtual address of an ELF file; its loading bias is found from the segment that maps
+ * `offset`. */
 static char *elf_symbol(int fd, uint64_t file_offset, bool behind_file, uint64_t distance) {
         _cleanup_free_ char *best = NULL;
         Elf_Scn *section = NULL;
@@ -44,8 +45,8 @@ static char *elf_symbol(int fd, uint64_t file_offset, bool behind_file, uint64_t
         if (!elf)
                 return NULL;
 
-        /* The address as the file was linked: in the segment that holds the offset, or, behind a mapping of the file (.bss), counted
-         * from that mapping's first byte. */
+        /* The address as the file was linked: in the segment that holds the offset, or, behind a mapping of the file
+         * (.bss), counted from that mapping's first byte. */
         if (elf_getphdrnum(elf, &n) == 0)
                 for (size_t i = 0; i < n && !found; i++) {
                         GElf_Phdr segment;
@@ -66,8 +67,8 @@ static char *elf_symbol(int fd, uint64_t file_offset, bool behind_file, uint64_t
                 GElf_Shdr header;
                 Elf_Data *data;
 
-                if (!gelf_getshdr(section, &header) ||
-                                (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) || header.sh_entsize == 0)
+                if (!gelf_getshdr(section, &header) || (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) ||
+                                header.sh_entsize == 0)
                         continue;
                 data = elf_getdata(section, NULL);
                 for (size_t i = 0; data && i < header.sh_size / header.sh_entsize; i++) {
@@ -82,7 +83,8 @@ static char *elf_symbol(int fd, uint64_t file_offset, bool behind_file, uint64_t
                                 continue;
                         if (address == symbol.st_value)
                                 best = strdup(name);
-                        else if (asprintf(&best, "%s+0x%llx", name, (unsigned long long) (address - symbol.st_value)) < 0)
+                        else if (asprintf(&best, "%s+0x%llx", name, (unsigned long long) (address - symbol.st_value)) <
+                                        0)
                                 best = NULL;
                         break;
                 }

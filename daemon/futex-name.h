@@ -4,8 +4,8 @@
 
 #include "basic/macro.h"
 
-/* "/usr/lib/libfoo.so.1:queue_lock+0x8", "[heap]+0x2a0", "stack of worker/1234 -0x910", "/dev/shm/pool+0x40", "shared memory+0x0". NULL when the
- * process is gone or may not be looked at. */
+/* "/usr/lib/libfoo.so.1:queue_lock+0x8", "[heap]+0x2a0", "stack of worker/1234 -0x910", "/dev/shm/pool+0x40", "shared
+ * memory+0x0". NULL when the process is gone or may not be looked at. */
 char *futex_name(uint32_t pid, uint64_t address);
 
 /* One line of /proc/PID/maps. */

@@ -17,7 +17,10 @@ void log_set_level(int level) {
 
 int log_level_from_name(const char *name) {
         static const char *const names[] = {
-                [LOG_ERR] = "error", [LOG_WARNING] = "warning", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+                [LOG_ERR] = "error",
+                [LOG_WARNING] = "warning",
+                [LOG_INFO] = "info",
+                [LOG_DEBUG] = "debug",
         };
 
         for (int i = 0; i < (int) ELEMENTSOF(names); i++)

@@ -15,7 +15,8 @@ static void usage(void) {
                "  --address ADDRESS    serve only there; repeatable. unix:path=/ABSOLUTE/PATH, or system\n"
                "                       for the system bus (default: the system bus if there is one, and\n"
                "                       " PRISM_DEFAULT_ADDRESS "; or PRISM_ADDRESS)\n"
-               "  --state-dir DIR      where the database is (default: " PRISM_DEFAULT_STATE_DIR ", or PRISM_STATE_DIR)\n"
+               "  --state-dir DIR      where the database is (default: " PRISM_DEFAULT_STATE_DIR
+               ", or PRISM_STATE_DIR)\n"
                "  --config FILE        settings (default: /etc/prism/prismd.conf if it is there)\n"
                "  --machine-id N       number of this machine in the database (default: from /etc/machine-id)\n"
                "  --log-level LEVEL    error, warning, info or debug (default: info)\n"

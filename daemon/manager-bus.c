@@ -12,7 +12,8 @@
 
 /* ---- Targets ---- */
 
-static int read_follow_options(sd_bus_message *message, enum prism_follow *ret_follow, uint32_t *ret_depth, sd_bus_error *error) {
+static int read_follow_options(
+                sd_bus_message *message, enum prism_follow *ret_follow, uint32_t *ret_depth, sd_bus_error *error) {
         const char *follow = "children";
         uint32_t depth = 0;
         const BusOption options[] = {
@@ -29,9 +30,11 @@ static int read_follow_options(sd_bus_message *message, enum prism_follow *ret_f
                                 "this version cannot follow peers yet; follow children, and track the peers by name");
         r = follow_from_name(follow);
         if (r < 0)
-                return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS, "\"follow\" is none, children or peers, not \"%s\"", follow);
+                return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS,
+                                "\"follow\" is none, children or peers, not \"%s\"", follow);
         if (depth != 0)
-                return sd_bus_error_set(error, PRISM_ERROR_INVALID_ARGS, "\"depth\" has a meaning with follow=peers only");
+                return sd_bus_error_set(
+                                error, PRISM_ERROR_INVALID_ARGS, "\"depth\" has a meaning with follow=peers only");
         *ret_follow = (enum prism_follow) r;
         *ret_depth = depth;
         return 0;
@@ -159,7 +162,8 @@ static void reply_store(sd_bus_message *message, Recording *recording, int r, co
         } else if (r >= 0)
                 r = sd_bus_reply_method_return(message, NULL);
         else
-                r = sd_bus_reply_method_errorf(message, r == -EEXIST ? PRISM_ERROR_ALREADY_EXISTS : PRISM_ERROR_STORE_FAILED, "%s",
+                r = sd_bus_reply_method_errorf(message,
+                                r == -EEXIST ? PRISM_ERROR_ALREADY_EXISTS : PRISM_ERROR_STORE_FAILED, "%s",
                                 error ?: strerror(-r));
         if (r < 0)
                 log_debug("cannot answer a client: %s", strerror(-r));
@@ -195,9 +199,11 @@ static int method_start_recording(sd_bus_message *message, void *userdata, sd_bu
                 return sd_bus_error_setf(error, PRISM_ERROR_UNSUPPORTED,
                                 "this version records waits only; leave \"calls\" out or say none, not %s", calls);
         if (!streq(calls, "none"))
-                return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS, "\"calls\" is none, sampled or full, not \"%s\"", calls);
+                return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS,
+                                "\"calls\" is none, sampled or full, not \"%s\"", calls);
         if (duration > 3650ULL * 24 * 3600 * NSEC_PER_SEC)
-                return sd_bus_error_set(error, PRISM_ERROR_INVALID_ARGS, "\"duration\" is in nanoseconds and at most ten years");
+                return sd_bus_error_set(error, PRISM_ERROR_INVALID_ARGS,
+                                "\"duration\" is in nanoseconds and at most ten years");
 
         r = manager_record_start(m, name, calls, duration, answer_begin, message, error);
         if (r < 0)
@@ -279,8 +285,8 @@ static int append_features(sd_bus_message *reply, Manager *m) {
                 if (parts[i].state == PART_OK)
                         snprintf(text, sizeof(text), "ok");
                 else
-                        snprintf(text, sizeof(text), "%s: %s", parts[i].state == PART_DEGRADED ? "degraded" : "unavailable",
-                                        parts[i].reason);
+                        snprintf(text, sizeof(text), "%s: %s",
+                                        parts[i].state == PART_DEGRADED ? "degraded" : "unavailable", parts[i].reason);
                 r = sd_bus_message_append(reply, "{ss}", parts[i].name, text);
         }
         return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -332,25 +338,20 @@ static int append_limits(sd_bus_message *reply, Manager *m) {
                 recordings++;
         r = entry_open(reply, "Limits", "a{st}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "a{st}", 6,
-                                "targets", (uint64_t) m->config.targets,
-                                "threads", (uint64_t) m->config.threads,
-                                "processes", (uint64_t) m->config.processes,
-                                "resources", (uint64_t) m->config.resources,
-                                "recordings", (uint64_t) m->config.recordings,
-                                "queue", (uint64_t) recorder_queue_limit());
+                r = sd_bus_message_append(reply, "a{st}", 6, "targets", (uint64_t) m->config.targets, "threads",
+                                (uint64_t) m->config.threads, "processes", (uint64_t) m->config.processes, "resources",
+                                (uint64_t) m->config.resources, "recordings", (uint64_t) m->config.recordings, "queue",
+                                (uint64_t) recorder_queue_limit());
         if (r >= 0)
                 r = entry_close(reply);
         if (r >= 0)
                 r = entry_open(reply, "Usage", "a{st}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "a{st}", 6,
-                                "targets", (uint64_t) m->n_targets,
-                                "threads", (uint64_t) (m->config.threads - probes_free_slots(m->probes)),
-                                "processes", (uint64_t) registry_n_known_processes(registry),
-                                "resources", (uint64_t) registry_n_resources(registry),
-                                "recordings", (uint64_t) recordings,
-                                "queue", (uint64_t) recorder_queue_length(m->recorder));
+                r = sd_bus_message_append(reply, "a{st}", 6, "targets", (uint64_t) m->n_targets, "threads",
+                                (uint64_t) (m->config.threads - probes_free_slots(m->probes)), "processes",
+                                (uint64_t) registry_n_known_processes(registry), "resources",
+                                (uint64_t) registry_n_resources(registry), "recordings", (uint64_t) recordings, "queue",
+                                (uint64_t) recorder_queue_length(m->recorder));
         return r < 0 ? r : entry_close(reply);
 }
 
@@ -386,25 +387,19 @@ static int method_get_status(sd_bus_message *message, void *userdata, sd_bus_err
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}",
-                                "Version", "s", PRISM_VERSION,
-                                "MachineId", "u", m->machine.id,
-                                "BootId", "s", m->boot_id,
-                                "Kernel", "s", m->kernel,
-                                "StorePath", "s", m->database,
-                                "StoreBytes", "t", recorder_store_bytes(m->recorder),
-                                "StoreState", "s", recorder_store_state(m->recorder),
-                                "StartTime", "t", (uint64_t) m->start_ns);
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "Version", "s", PRISM_VERSION,
+                                "MachineId", "u", m->machine.id, "BootId", "s", m->boot_id, "Kernel", "s", m->kernel,
+                                "StorePath", "s", m->database, "StoreBytes", "t", recorder_store_bytes(m->recorder),
+                                "StoreState", "s", recorder_store_state(m->recorder), "StartTime", "t",
+                                (uint64_t) m->start_ns);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}",
-                                "CpuTime", "t", cpu_time_ns(),
-                                "BpfMapBytes", "t", probes_map_bytes(m->probes),
-                                "ResidentBytes", "t", resident_bytes(),
-                                "Targets", "u", (uint32_t) m->n_targets,
-                                "Processes", "u", (uint32_t) registry_n_processes(registry),
-                                "Threads", "u", (uint32_t) registry_n_threads(registry),
-                                "Recordings", "u", (uint32_t) recorder_n_running(m->recorder),
-                                "PidNamespace", "s", probes_in_own_pid_namespace(m->probes) ? "own" : "host");
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "CpuTime", "t", cpu_time_ns(),
+                                "BpfMapBytes", "t", probes_map_bytes(m->probes), "ResidentBytes", "t", resident_bytes(),
+                                "Targets", "u", (uint32_t) m->n_targets, "Processes", "u",
+                                (uint32_t) registry_n_processes(registry), "Threads", "u",
+                                (uint32_t) registry_n_threads(registry), "Recordings", "u",
+                                (uint32_t) recorder_n_running(m->recorder), "PidNamespace", "s",
+                                probes_in_own_pid_namespace(m->probes) ? "own" : "host");
         if (r >= 0)
                 r = entry_open(reply, "Features", "a{ss}");
         if (r >= 0)
@@ -426,8 +421,8 @@ static void answer_snapshot(int r, int fd, const char *error, void *userdata) {
         if (r >= 0)
                 r = sd_bus_reply_method_return(message, "h", fd);
         else
-                r = sd_bus_reply_method_errorf(message, PRISM_ERROR_STORE_FAILED, "cannot make an image of the last minute: %s",
-                                error ?: strerror(-r));
+                r = sd_bus_reply_method_errorf(message, PRISM_ERROR_STORE_FAILED,
+                                "cannot make an image of the last minute: %s", error ?: strerror(-r));
         if (r < 0)
                 log_debug("cannot answer a client: %s", strerror(-r));
         if (fd >= 0)
@@ -451,25 +446,25 @@ static int method_get_snapshot(sd_bus_message *message, void *userdata, sd_bus_e
 
 /* ---- Properties ---- */
 
-static int get_version(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                void *userdata, sd_bus_error *error) {
+static int get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
+                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", PRISM_VERSION);
 }
 
-static int get_features(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                void *userdata, sd_bus_error *error) {
+static int get_features(sd_bus *bus, const char *path, const char *interface, const char *property,
+                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return append_features(reply, userdata);
 }
 
-static int get_tracking(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                void *userdata, sd_bus_error *error) {
+static int get_tracking(sd_bus *bus, const char *path, const char *interface, const char *property,
+                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         Manager *m = userdata;
 
         return sd_bus_message_append(reply, "b", m->targets != NULL);
 }
 
-static int get_recording(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                void *userdata, sd_bus_error *error) {
+static int get_recording(sd_bus *bus, const char *path, const char *interface, const char *property,
+                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         Manager *m = userdata;
 
         return sd_bus_message_append(reply, "b", recorder_is_recording(m->recorder));
@@ -487,8 +482,8 @@ static const sd_bus_vtable manager_vtable[] = {
                         method_track_command, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Untrack", SD_BUS_ARGS("o", target, "a{sv}", options), SD_BUS_NO_RESULT, method_untrack,
                         SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("StartRecording", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("o", recording),
-                        method_start_recording, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("StartRecording", SD_BUS_ARGS("s", name, "a{sv}", options),
+                        SD_BUS_RESULT("o", recording), method_start_recording, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("StopRecording", SD_BUS_ARGS("o", recording, "a{sv}", options), SD_BUS_NO_RESULT,
                         method_stop_recording, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("DeleteRecording", SD_BUS_ARGS("o", recording, "a{sv}", options), SD_BUS_NO_RESULT,
@@ -518,12 +513,13 @@ int manager_bus_install(Manager *m, sd_bus *bus) {
 
         r = sd_bus_add_object_vtable(bus, NULL, PRISM_PATH, PRISM_INTERFACE_MANAGER, manager_vtable, m);
         if (r >= 0)
-                r = sd_bus_add_fallback_vtable(bus, NULL, PRISM_TARGET_PREFIX, PRISM_INTERFACE_TARGET, target_vtable, target_find, m);
+                r = sd_bus_add_fallback_vtable(
+                                bus, NULL, PRISM_TARGET_PREFIX, PRISM_INTERFACE_TARGET, target_vtable, target_find, m);
         if (r >= 0)
                 r = sd_bus_add_node_enumerator(bus, NULL, PRISM_TARGET_PREFIX, target_enumerate, m);
         if (r >= 0)
-                r = sd_bus_add_fallback_vtable(bus, NULL, PRISM_RECORDING_PREFIX, PRISM_INTERFACE_RECORDING, recording_vtable,
-                                recording_find, m);
+                r = sd_bus_add_fallback_vtable(bus, NULL, PRISM_RECORDING_PREFIX, PRISM_INTERFACE_RECORDING,
+                                recording_vtable, recording_find, m);
         if (r >= 0)
                 r = sd_bus_add_node_enumerator(bus, NULL, PRISM_RECORDING_PREFIX, recording_enumerate, m);
         if (r >= 0)
@@ -569,19 +565,21 @@ static void send_changed(sd_bus *bus, void *userdata) {
 }
 
 static void property_changed(Manager *m, const char *path, const char *interface, const char *property) {
-        server_for_each_bus(m->server, send_changed, &(Emission){ .path = path, .interface = interface, .property = property });
+        server_for_each_bus(m->server, send_changed,
+                        &(Emission){ .path = path, .interface = interface, .property = property });
 }
 
 void manager_bus_process(Manager *m, const Target *t, const Process *p, bool found) {
         _cleanup_free_ char *path = target_path(t), *comm = text_to_utf8(p->comm);
 
         if (path && comm)
-                server_for_each_bus(m->server, send_process, &(Emission){
-                        .path = path,
-                        .signal = found ? "ProcessFound" : "ProcessGone",
-                        .u = p->pid,
-                        .s1 = comm,
-                });
+                server_for_each_bus(m->server, send_process,
+                                &(Emission){
+                                                .path = path,
+                                                .signal = found ? "ProcessFound" : "ProcessGone",
+                                                .u = p->pid,
+                                                .s1 = comm,
+                                });
 }
 
 void manager_bus_loss(Manager *m, const char *part, const char *reason, uint64_t count) {

@@ -28,7 +28,9 @@ extern const sd_bus_vtable target_vtable[];
 extern const sd_bus_vtable recording_vtable[];
 char *target_path(const Target *t);
 char *recording_path(const Recording *recording);
-int target_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error);
-int recording_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error);
+int target_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
+                sd_bus_error *error);
+int recording_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
+                sd_bus_error *error);
 int target_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_paths, sd_bus_error *error);
 int recording_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_paths, sd_bus_error *error);

@@ -264,13 +264,16 @@ int manager_track(Manager *m, TargetKind kind, const char *argument, enum prism_
                                         "%s is tracked already; untrack it first to change how it is followed", name);
         if (m->n_targets >= m->config.targets)
                 return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
-                                "%u targets are tracked, which is the limit; untrack one, or raise Targets= in prismd.conf",
+                                "%u targets are tracked, which is the limit; untrack one, or raise Targets= in "
+                                "prismd.conf",
                                 m->n_targets);
 
         r = target_new(kind, argument, follow, depth, &t, &sentence);
         if (r == -ENOENT && kind == TARGET_CGROUP)
                 return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_CGROUP,
-                                "there is no cgroup %s; give its path below the cgroup mount, as /proc/PID/cgroup shows it", argument);
+                                "there is no cgroup %s; give its path below the cgroup mount, as /proc/PID/cgroup "
+                                "shows it",
+                                argument);
         if (r == -ENOENT)
                 return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_UNIT,
                                 "no unit %s is running; start it, or check its name with systemctl", argument);
@@ -288,24 +291,27 @@ int manager_track(Manager *m, TargetKind kind, const char *argument, enum prism_
                         return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_PROCESS, "there is no process %u", t->pid);
                 if (status.kernel_thread)
                         return sd_bus_error_setf(error, PRISM_ERROR_UNSUPPORTED,
-                                        "%u (%s) is a kernel thread; prism follows user processes only", t->pid, status.comm);
+                                        "%u (%s) is a kernel thread; prism follows user processes only", t->pid,
+                                        status.comm);
                 if (status.tgid != t->pid)
                         return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_PROCESS,
                                         "%u is a thread of process %u; track that", t->pid, status.tgid);
         }
 
         t->number = ++m->last_target;
-        /* Linked, and the kernel side active, before the first mark: processes look for their target there, and what happens in between
-         * counts as well. */
+        /* Linked, and the kernel side active, before the first mark: processes look for their target there, and what
+         * happens in between counts as well. */
         f.target = t;
         target_link(m, t);
         r = target_for_each_process(t, follow_process, &f);
         if (r >= 0 && f.refused > 0 && f.found == 0)
                 r = sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
-                                "%s has more threads than can still be tracked (%u); untrack something, or raise Threads= in prismd.conf",
+                                "%s has more threads than can still be tracked (%u); untrack something, or raise "
+                                "Threads= in prismd.conf",
                                 t->name, probes_free_slots(m->probes));
         else if (r >= 0 && kind == TARGET_PROCESS && f.found == 0)
-                r = sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_PROCESS, "process %u ended before it could be tracked", t->pid);
+                r = sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_PROCESS, "process %u ended before it could be tracked",
+                                t->pid);
         if (r < 0) {
                 target_unlink(m, t);
                 return r;
@@ -353,7 +359,8 @@ int manager_record_start(Manager *m, const char *name, const char *calls, uint64
 
         if (!recording_name_is_valid(name))
                 return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS,
-                                "this cannot be a recording's name: 1 to 200 bytes of UTF-8 without control characters, slashes or \"..\", "
+                                "this cannot be a recording's name: 1 to 200 bytes of UTF-8 without control "
+                                "characters, slashes or \"..\", "
                                 "not starting with a dash or dot");
         if (recorder_find(m->recorder, name))
                 return sd_bus_error_setf(error, PRISM_ERROR_ALREADY_EXISTS,
@@ -362,7 +369,9 @@ int manager_record_start(Manager *m, const char *name, const char *calls, uint64
                 n++;
         if (n >= m->config.recordings)
                 return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
-                                "there are %u recordings, which is the limit; delete one, or raise Recordings= in prismd.conf", n);
+                                "there are %u recordings, which is the limit; delete one, or raise Recordings= in "
+                                "prismd.conf",
+                                n);
 
         r = manager_collect(m, true, &boundary);
         if (r >= 0)
@@ -393,16 +402,19 @@ int manager_record_stop(Manager *m, Recording *recording, recorder_answer answer
                 return sd_bus_error_setf(error, PRISM_ERROR_STORE_FAILED,
                                 "recording \"%s\" has not begun: the store has not answered yet", recording->name);
         if (recording->state != RECORDING_RUNNING)
-                return sd_bus_error_setf(error, PRISM_ERROR_NOT_FOUND, "recording \"%s\" is not running", recording->name);
+                return sd_bus_error_setf(
+                                error, PRISM_ERROR_NOT_FOUND, "recording \"%s\" is not running", recording->name);
         return record_end(m, recording, false, answer, userdata);
 }
 
-int manager_record_delete(Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error) {
+int manager_record_delete(
+                Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error) {
         if (recording->state <= RECORDING_ENDING)
                 return sd_bus_error_setf(error, PRISM_ERROR_UNSUPPORTED, "recording \"%s\" is running; stop it first",
                                 recording->name);
         if (recording->deleting)
-                return sd_bus_error_setf(error, PRISM_ERROR_NOT_FOUND, "recording \"%s\" is being deleted", recording->name);
+                return sd_bus_error_setf(
+                                error, PRISM_ERROR_NOT_FOUND, "recording \"%s\" is being deleted", recording->name);
         return recorder_delete(recording, answer, userdata);
 }
 
@@ -553,7 +565,8 @@ static int setup_loop(Manager *m) {
         sigset_t mask;
         int r;
 
-        r = sd_event_add_time(m->event, &m->tick_timer, CLOCK_BOOTTIME, boot_now() / NSEC_PER_USEC + TICK_USEC, 1, on_tick, m);
+        r = sd_event_add_time(m->event, &m->tick_timer, CLOCK_BOOTTIME, boot_now() / NSEC_PER_USEC + TICK_USEC, 1,
+                        on_tick, m);
         if (r >= 0)
                 r = sd_event_add_time(m->event, &m->scan_timer, CLOCK_BOOTTIME, 0, 1, on_scan, m);
         if (r >= 0)
@@ -583,7 +596,9 @@ static int setup_loop(Manager *m) {
 static int fail(int r, char **ret_error, const char *what, const char *object, const char *remedy) {
         char *sentence;
 
-        if (ret_error && asprintf(&sentence, "%s %s: %s%s%s", what, object, strerror(-r), remedy ? "; " : "", remedy ?: "") >= 0)
+        if (ret_error &&
+                        asprintf(&sentence, "%s %s: %s%s%s", what, object, strerror(-r), remedy ? "; " : "",
+                                        remedy ?: "") >= 0)
                 *ret_error = sentence;
         return r;
 }
@@ -617,11 +632,13 @@ static int open_state_dir(Manager *m, const char *state_dir, char **ret_error) {
                 return -ENOMEM;
         r = make_directories(state_dir);
         if (r < 0)
-                return fail(r, ret_error, "cannot make the state directory", state_dir, "choose another with --state-dir");
+                return fail(r, ret_error, "cannot make the state directory", state_dir,
+                                "choose another with --state-dir");
 
         m->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
         if (m->lock_fd < 0)
-                return fail(-errno, ret_error, "cannot write to the state directory", state_dir, "choose another with --state-dir");
+                return fail(-errno, ret_error, "cannot write to the state directory", state_dir,
+                                "choose another with --state-dir");
         if (flock(m->lock_fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
                         return fail(-errno, ret_error, "cannot lock the state directory", state_dir, NULL);
@@ -708,7 +725,8 @@ int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) 
         if (r < 0)
                 return r;
 
-        r = probes_new(&(ProbesLimits){ m->config.threads, m->config.waits, m->config.ran_instead }, &m->probes, ret_error);
+        r = probes_new(&(ProbesLimits){ m->config.threads, m->config.waits, m->config.ran_instead }, &m->probes,
+                        ret_error);
         if (r < 0)
                 return r;
 
@@ -732,8 +750,8 @@ int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) 
                 .failed = on_store_failed,
                 .userdata = m,
         };
-        r = recorder_new(m->event, m->database, &m->machine, collector_losses(m->collector), &recorder_hooks, &m->recorder,
-                        ret_error);
+        r = recorder_new(m->event, m->database, &m->machine, collector_losses(m->collector), &recorder_hooks,
+                        &m->recorder, ret_error);
         if (r >= 0)
                 r = worker_new(m->event, "prism-images", &m->images);
         if (r >= 0)

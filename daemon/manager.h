@@ -72,7 +72,8 @@ Target *manager_target(Manager *m, uint32_t number);
 int manager_record_start(Manager *m, const char *name, const char *calls, uint64_t duration_ns, recorder_answer answer,
                 void *userdata, sd_bus_error *error);
 int manager_record_stop(Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error);
-int manager_record_delete(Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error);
+int manager_record_delete(
+                Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error);
 
 /* `answer` gets the descriptor of an image, which it must close, or r < 0. */
 typedef void (*snapshot_answer)(int r, int fd, const char *error, void *userdata);

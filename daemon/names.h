@@ -6,7 +6,8 @@
 #include "../bpf/prism.h"
 
 const char *kind_name(unsigned kind);
-/* "wait", "lock_pi", "stopped", ...; a system call's name; "syscall-600" for numbers that this build has no name for. */
+/* "wait", "lock_pi", "stopped", ...; a system call's name; "syscall-600" for numbers that this build has no name for.
+ * */
 const char *op_name(unsigned op);
 const char *waker_kind_name(unsigned kind);
 const char *loss_name(unsigned reason);

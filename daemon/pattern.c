@@ -48,8 +48,9 @@ int pattern_new(const char *text, Pattern **ret, char **ret_error) {
         int error = 0;
 
         if (length == 0 || length > PATTERN_LENGTH_MAX) {
-                if (ret_error && asprintf(ret_error, "a command pattern has 1 to %d bytes, this one has %zu",
-                                                 PATTERN_LENGTH_MAX, length) < 0)
+                if (ret_error &&
+                                asprintf(ret_error, "a command pattern has 1 to %d bytes, this one has %zu",
+                                                PATTERN_LENGTH_MAX, length) < 0)
                         *ret_error = NULL;
                 return -EINVAL;
         }
@@ -66,7 +67,8 @@ int pattern_new(const char *text, Pattern **ret, char **ret_error) {
                 pcre2_set_depth_limit(p->context, MATCH_LIMIT);
                 pcre2_set_heap_limit(p->context, HEAP_LIMIT_KIB);
                 p->code = pcre2_compile((PCRE2_SPTR) text, length,
-                                PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C, &error, &position, compile);
+                                PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C, &error, &position,
+                                compile);
                 if (p->code)
                         p->data = pcre2_match_data_create_from_pattern(p->code, NULL);
         }
@@ -78,8 +80,9 @@ int pattern_new(const char *text, Pattern **ret, char **ret_error) {
 
                 if (error)
                         pcre2_get_error_message(error, (PCRE2_UCHAR *) message, sizeof(message));
-                if (ret_error && asprintf(ret_error, "the command pattern is not one that can be used: %s, at byte %zu",
-                                                 message, position) < 0)
+                if (ret_error &&
+                                asprintf(ret_error, "the command pattern is not one that can be used: %s, at byte %zu",
+                                                message, position) < 0)
                         *ret_error = NULL;
                 return -EINVAL;
         }

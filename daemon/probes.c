@@ -34,8 +34,8 @@ struct Probes {
         Part parts[_PART_MAX];
         bool own_pid_namespace;
 
-        struct prism_thread_info *infos;  /* [limits.threads], mapped */
-        struct prism_thread_time *times;  /* [2 * limits.threads], mapped */
+        struct prism_thread_info *infos; /* [limits.threads], mapped */
+        struct prism_thread_time *times; /* [2 * limits.threads], mapped */
         size_t infos_bytes, times_bytes;
         int wait_fds[2], instead_fds[2];
         unsigned n_free_slots; /* an estimate: the kernel side pops them */
@@ -49,7 +49,6 @@ struct Probes {
         struct prism_instead_key *instead_keys;
         struct prism_instead_value *instead_values;
 };
-
 
 _printf_(4, 5) static void part_set(Probes *p, unsigned part, PartState state, const char *format, ...) {
         va_list ap;
@@ -68,7 +67,8 @@ static int silent(enum libbpf_print_level level, const char *format, va_list ap)
         return 0;
 }
 
-/* Number of parameters that the kernel's tracepoint `name` passes (without its private first one); -ENOENT if it has none. */
+/* Number of parameters that the kernel's tracepoint `name` passes (without its private first one); -ENOENT if it has
+ * none. */
 static int tracepoint_arguments(const struct btf *btf, const char *name) {
         char type_name[64];
         const struct btf_type *t;
@@ -151,11 +151,13 @@ static void probes_settle(Probes *p, const struct btf *btf) {
         s->has_find_vma = btf__find_by_name_kind(btf, "bpf_find_vma", BTF_KIND_FUNC) > 0;
         if (!s->has_find_vma)
                 part_set(p, PART_SHARED_FUTEX, PART_DEGRADED,
-                                "a futex shared between processes counts as one resource in each of them: bpf_find_vma came with Linux 5.17");
+                                "a futex shared between processes counts as one resource in each of them: bpf_find_vma "
+                                "came with Linux 5.17");
 
         if (percpu_offset(btf, "runqueues", &rq, NULL) < 0) {
                 part_set(p, PART_TIMER_WAKES, PART_UNAVAILABLE,
-                                "wakes from interrupts are charged to the thread they interrupt: the kernel's BTF does not describe per-CPU variables");
+                                "wakes from interrupts are charged to the thread they interrupt: the kernel's BTF does "
+                                "not describe per-CPU variables");
                 return;
         }
         if (percpu_offset(btf, "__preempt_count", &offset, NULL) == 0) {
@@ -172,7 +174,8 @@ static void probes_settle(Probes *p, const struct btf *btf) {
         }
         if (!s->has_preempt_count)
                 part_set(p, PART_TIMER_WAKES, PART_UNAVAILABLE,
-                                "wakes from interrupts are charged to the thread they interrupt: the kernel's BTF does not say where preempt_count is");
+                                "wakes from interrupts are charged to the thread they interrupt: the kernel's BTF does "
+                                "not say where preempt_count is");
 
         if (percpu_offset(btf, "hrtimer_bases", &offset, NULL) == 0) {
                 s->hrtimer_bases_offset = offset - rq;
@@ -185,7 +188,8 @@ static void probes_settle(Probes *p, const struct btf *btf) {
         }
         if (s->has_preempt_count && !(s->has_hrtimer_bases && s->has_timer_bases))
                 part_set(p, PART_TIMER_WAKES, PART_DEGRADED,
-                                "some wakes by timers are shown as irq: the kernel's BTF does not describe its timer bases");
+                                "some wakes by timers are shown as irq: the kernel's BTF does not describe its timer "
+                                "bases");
 }
 
 static int inner_map_new(const char *name, size_t key, size_t value, unsigned entries) {
@@ -232,8 +236,9 @@ static int attach(Probes *p, struct bpf_program *program, struct bpf_link **ret_
         if (!link) {
                 r = -errno;
                 if (needed) {
-                        if (ret_error && asprintf(ret_error, "cannot attach %s: %s", bpf_program__name(program),
-                                                         strerror(-r)) < 0)
+                        if (ret_error &&
+                                        asprintf(ret_error, "cannot attach %s: %s", bpf_program__name(program),
+                                                        strerror(-r)) < 0)
                                 *ret_error = NULL;
                         return r;
                 }
@@ -260,11 +265,13 @@ static int load_error(int r, char **ret_error) {
         if (!ret_error)
                 return r;
         if (r == -EPERM || r == -EACCES)
-                help = "it needs root, or CAP_BPF and CAP_PERFMON; in a container also a seccomp profile that allows bpf()";
+                help = "it needs root, or CAP_BPF and CAP_PERFMON; in a container also a seccomp profile that allows "
+                       "bpf()";
         else if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
                 help = "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF); prism needs Linux 5.15 or newer with it";
         else
-                help = "prism needs Linux 5.15 or newer; run prismd with PRISM_LIBBPF_DEBUG=1 to see what the kernel says";
+                help = "prism needs Linux 5.15 or newer; run prismd with PRISM_LIBBPF_DEBUG=1 to see what the kernel "
+                       "says";
         if (asprintf(ret_error, "cannot load the eBPF programs: %s; %s", strerror(-r), help) < 0)
                 *ret_error = NULL;
         return r;
@@ -428,7 +435,8 @@ bool probes_in_own_pid_namespace(const Probes *p) {
 }
 
 uint64_t probes_map_bytes(const Probes *p) {
-        /* A preallocated hash element: key and value rounded up to 8, and about 48 bytes of its own; a bucket has 16. */
+        /* A preallocated hash element: key and value rounded up to 8, and about 48 bytes of its own; a bucket has 16.
+         * */
         uint64_t wait = sizeof(struct prism_wait_key) + sizeof(struct prism_wait_value) + 48 + 16;
         uint64_t instead = sizeof(struct prism_instead_key) + sizeof(struct prism_instead_value) + 48 + 16;
 

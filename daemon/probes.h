@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The kernel side as prismd sees it: loading part by part, marking threads, turning generations over, reading maps. Knows
- * nothing of processes or rows. All calls from the main thread. */
+/* The kernel side as prismd sees it: loading part by part, marking threads, turning generations over, reading maps.
+ * Knows nothing of processes or rows. All calls from the main thread. */
 #pragma once
 
 #include "basic/macro.h"
@@ -27,8 +27,8 @@ typedef struct Part {
         char reason[200]; /* why not "ok", and what helps; empty when it is */
 } Part;
 
-/* Loads and attaches. -EPERM, -EOPNOTSUPP (no BTF, too old) and others come with a sentence in *ret_error. A part that this
- * kernel lacks does not fail it. */
+/* Loads and attaches. -EPERM, -EOPNOTSUPP (no BTF, too old) and others come with a sentence in *ret_error. A part that
+ * this kernel lacks does not fail it. */
 int probes_new(const ProbesLimits *limits, Probes **ret, char **ret_error);
 Probes *probes_free(Probes *p);
 DEFINE_CLEANUP(Probes *, probes_free);
@@ -42,11 +42,13 @@ void probes_set_active(Probes *p, bool active, bool report_execs);
 
 /* Makes all threads of the process tracked; returns how many were new. pid as prismd's namespace numbers it. */
 int probes_mark(Probes *p, uint32_t pid, enum prism_follow follow, uint32_t target);
-/* Releases the threads of the process with that number of the kernel's own. Their last state is not written out: flush first. */
+/* Releases the threads of the process with that number of the kernel's own. Their last state is not written out: flush
+ * first. */
 int probes_unmark(Probes *p, uint32_t host_pid);
 
-/* Starts a new generation and waits until no program uses the old one. *ret_idle is the old one's index, *ret_start_ns the moment at which
- * the new one began. `flush`: the caller will write out all states in flight at that moment (probes_inflight()). */
+/* Starts a new generation and waits until no program uses the old one. *ret_idle is the old one's index, *ret_start_ns
+ * the moment at which the new one began. `flush`: the caller will write out all states in flight at that moment
+ * (probes_inflight()). */
 int probes_flip(Probes *p, bool flush, unsigned *ret_idle, uint64_t *ret_start_ns);
 
 /* Slots that were ever used; indexes of the arrays below. */

@@ -115,8 +115,8 @@ static char *read_cmdline(uint32_t pid) {
         return n > 0 ? TAKE_PTR(text) : NULL;
 }
 
-/* Of the lines "ID:CONTROLLERS:PATH", the unified hierarchy's path if the process is in a group there, else systemd's own, else
- * the first that is not the root. */
+/* Of the lines "ID:CONTROLLERS:PATH", the unified hierarchy's path if the process is in a group there, else systemd's
+ * own, else the first that is not the root. */
 static char *read_cgroup(uint32_t pid) {
         _cleanup_free_ char *text = NULL;
         const char *best = NULL;

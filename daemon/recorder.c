@@ -184,7 +184,8 @@ bool recorder_is_recording(const Recorder *r) {
 
 bool recorder_wanted(const Recorder *r, uint64_t from, uint64_t until) {
         for (Recording *recording = r->recordings; recording; recording = recording->next)
-                if (recording->state <= RECORDING_ENDING && until > recording->start_boot_ns && from < recording->end_boot_ns)
+                if (recording->state <= RECORDING_ENDING && until > recording->start_boot_ns &&
+                                from < recording->end_boot_ns)
                         return true;
         return false;
 }
@@ -383,7 +384,8 @@ static void recording_done(Job *job) {
                 r->hooks.changed(recording, r->hooks.userdata);
                 break;
         case STEP_END:
-                recording->state = streq(j->state, "finished") && j->r >= 0 ? RECORDING_FINISHED : RECORDING_INTERRUPTED;
+                recording->state =
+                                streq(j->state, "finished") && j->r >= 0 ? RECORDING_FINISHED : RECORDING_INTERRUPTED;
                 r->hooks.changed(recording, r->hooks.userdata);
                 break;
         case STEP_DELETE:
@@ -468,8 +470,8 @@ void recorder_end_begin(Recording *recording, uint64_t boundary_boot_ns, int64_t
 }
 
 int recorder_end_finish(Recording *recording, bool interrupted, recorder_answer answer, void *userdata) {
-        return give_step(recording->recorder, recording, STEP_END, NULL, interrupted ? "interrupted" : "finished", answer,
-                        userdata);
+        return give_step(recording->recorder, recording, STEP_END, NULL, interrupted ? "interrupted" : "finished",
+                        answer, userdata);
 }
 
 int recorder_delete(Recording *recording, recorder_answer answer, void *userdata) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Recordings, and the thread that writes them. The main loop never waits for the disk: batches go through a bounded queue,
- * and what does not fit is a counted loss. */
+/* Recordings, and the thread that writes them. The main loop never waits for the disk: batches go through a bounded
+ * queue, and what does not fit is a counted loss. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -16,7 +16,7 @@ typedef struct Recording Recording;
 typedef enum RecordingState {
         RECORDING_STARTING, /* the store has not confirmed it yet */
         RECORDING_RUNNING,
-        RECORDING_ENDING,   /* its last rows are on their way */
+        RECORDING_ENDING, /* its last rows are on their way */
         RECORDING_FINISHED,
         RECORDING_INTERRUPTED,
 } RecordingState;
@@ -26,7 +26,7 @@ struct Recording {
         int64_t id;      /* in the store, 0 until confirmed */
         char *name;
         RecordingState state;
-        int64_t start_ns, end_ns;          /* Unix; end 0 while it runs */
+        int64_t start_ns, end_ns;            /* Unix; end 0 while it runs */
         uint64_t start_boot_ns, end_boot_ns; /* of this run of prismd only; end UINT64_MAX while it runs */
         char *calls;
         bool pinned, deleting;
@@ -40,9 +40,9 @@ struct Recording {
 typedef void (*recorder_answer)(Recording *recording, int r, const char *error, void *userdata);
 
 typedef struct RecorderHooks {
-        void (*changed)(Recording *recording, void *userdata); /* its state */
-        void (*removed)(Recording *recording, void *userdata); /* before it is freed */
-        void (*expired)(Recording *recording, void *userdata); /* its duration is over: end it */
+        void (*changed)(Recording *recording, void *userdata);    /* its state */
+        void (*removed)(Recording *recording, void *userdata);    /* before it is freed */
+        void (*expired)(Recording *recording, void *userdata);    /* its duration is over: end it */
         void (*failed)(int r, const char *error, void *userdata); /* a write failed, or 0: they succeed again */
         void *userdata;
 } RecorderHooks;
@@ -60,10 +60,12 @@ bool recorder_is_recording(const Recorder *r);
 unsigned recorder_n_running(const Recorder *r);
 const char *recording_state_name(RecordingState s);
 
-/* The states in flight must have been written out at the boundary (collector_tick() with flush). The answer comes when the store has it. */
+/* The states in flight must have been written out at the boundary (collector_tick() with flush). The answer comes when
+ * the store has it. */
 int recorder_begin(Recorder *r, const char *name, const char *calls, uint64_t duration_ns, uint64_t boundary_boot_ns,
                 int64_t boundary_unix_ns, recorder_answer answer, void *userdata, Recording **ret);
-/* First: no row after the boundary is wanted for it any more. Then, when the tick after the boundary was given: recorder_end_finish(). */
+/* First: no row after the boundary is wanted for it any more. Then, when the tick after the boundary was given:
+ * recorder_end_finish(). */
 void recorder_end_begin(Recording *recording, uint64_t boundary_boot_ns, int64_t boundary_unix_ns);
 int recorder_end_finish(Recording *recording, bool interrupted, recorder_answer answer, void *userdata);
 int recorder_delete(Recording *recording, recorder_answer answer, void *userdata);

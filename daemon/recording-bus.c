@@ -7,7 +7,8 @@
 char *recording_path(const Recording *recording) {
         char *path;
 
-        return asprintf(&path, PRISM_RECORDING_PREFIX "/%llu", (unsigned long long) recording->number) < 0 ? NULL : path;
+        return asprintf(&path, PRISM_RECORDING_PREFIX "/%llu", (unsigned long long) recording->number) < 0 ? NULL
+                                                                                                           : path;
 }
 
 int recording_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
@@ -56,11 +57,12 @@ static int get_state(sd_bus *bus, const char *path, const char *interface, const
         return sd_bus_message_append(reply, "s", recording_state_name(recording->state));
 }
 
-static int get_end_time(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                void *userdata, sd_bus_error *error) {
+static int get_end_time(sd_bus *bus, const char *path, const char *interface, const char *property,
+                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         Recording *recording = userdata;
 
-        return sd_bus_message_append(reply, "t", recording->state <= RECORDING_ENDING ? UINT64_C(0) : (uint64_t) recording->end_ns);
+        return sd_bus_message_append(
+                        reply, "t", recording->state <= RECORDING_ENDING ? UINT64_C(0) : (uint64_t) recording->end_ns);
 }
 
 static int get_pinned(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,

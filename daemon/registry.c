@@ -59,15 +59,15 @@ Registry *registry_free(Registry *r) {
 
         if (!r)
                 return NULL;
-        HASH_ITER (hh_handle, r->by_handle, t, t_next)
+        HASH_ITER(hh_handle, r->by_handle, t, t_next)
                 remove_thread(r, t);
-        HASH_ITER (hh_identity, r->by_identity, t, t_next)
+        HASH_ITER(hh_identity, r->by_identity, t, t_next)
                 remove_thread(r, t);
-        HASH_ITER (hh, r->processes, p, p_next) {
+        HASH_ITER(hh, r->processes, p, p_next) {
                 HASH_DEL(r->processes, p);
                 process_free(p);
         }
-        HASH_ITER (hh, r->resources, s, s_next) {
+        HASH_ITER(hh, r->resources, s, s_next) {
                 HASH_DEL(r->resources, s);
                 resource_free(s);
         }
@@ -210,8 +210,8 @@ static char *resource_ident(const struct prism_resource *id) {
         int n;
 
         if (id->kind == PRISM_KIND_FUTEX)
-                n = id->shared ? asprintf(&text, "shared:%llu+0x%llx", id->space, id->address) :
-                                 asprintf(&text, "private:%llu:0x%llx", id->space, id->address);
+                n = id->shared ? asprintf(&text, "shared:%llu+0x%llx", id->space, id->address)
+                               : asprintf(&text, "private:%llu:0x%llx", id->space, id->address);
         else
                 n = asprintf(&text, "%s", op_name(id->op));
         return n < 0 ? NULL : text;
@@ -270,12 +270,12 @@ void registry_collect(Registry *r, uint64_t now) {
         Process *p, *p_next;
         Resource *s, *s_next;
 
-        HASH_ITER (hh_handle, r->by_handle, t, t_next)
+        HASH_ITER(hh_handle, r->by_handle, t, t_next)
                 if (!t->live && t->exit_boot_ns + KEEP_ENDED_NS < now && t->used_ns + KEEP_ENDED_NS < now) {
                         t->process->used_ns = MAX(t->process->used_ns, t->used_ns);
                         remove_thread(r, t);
                 }
-        HASH_ITER (hh_identity, r->by_identity, t, t_next)
+        HASH_ITER(hh_identity, r->by_identity, t, t_next)
                 if (!t->handle && t->used_ns + KEEP_ENDED_NS < now)
                         remove_thread(r, t);
 
@@ -284,13 +284,13 @@ void registry_collect(Registry *r, uint64_t now) {
                 t->process->used_ns = MAX(t->process->used_ns, now - KEEP_ENDED_NS);
         for (t = r->by_handle; t; t = t->hh_handle.next)
                 t->process->used_ns = MAX(t->process->used_ns, now - KEEP_ENDED_NS);
-        HASH_ITER (hh, r->processes, p, p_next)
+        HASH_ITER(hh, r->processes, p, p_next)
                 if (p->live_threads == 0 && p->used_ns + KEEP_ENDED_NS < now) {
                         HASH_DEL(r->processes, p);
                         process_free(p);
                 }
 
-        HASH_ITER (hh, r->resources, s, s_next)
+        HASH_ITER(hh, r->resources, s, s_next)
                 if (s->used_ns + KEEP_UNUSED_NS < now) {
                         HASH_DEL(r->resources, s);
                         resource_free(s);

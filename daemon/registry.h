@@ -34,7 +34,7 @@ struct Process {
         size_t n_targets;
         unsigned live_threads; /* tracked ones */
         uint32_t execs;
-        uint64_t described;    /* the epoch in which the store was told of it as it is now */
+        uint64_t described; /* the epoch in which the store was told of it as it is now */
         uint64_t used_ns;
         UT_hash_handle hh;
 };
@@ -48,8 +48,8 @@ struct Thread {
         unsigned slot;
         uint32_t info_sequence;
         char comm[64];
-        bool live;               /* tracked now */
-        uint64_t accounted_ns;   /* all of its time until here has been written out */
+        bool live;             /* tracked now */
+        uint64_t accounted_ns; /* all of its time until here has been written out */
         uint64_t exit_boot_ns;
         uint64_t described, used_ns;
         /* Its interval of this tick, which its waits refer to. */
@@ -96,7 +96,8 @@ Thread *registry_thread_by_handle(Registry *r, uint64_t handle);
 Thread *registry_threads(Registry *r); /* iterate with ->hh_handle.next: those with a handle */
 /* Each once, also those that are only named as wakers. `found` must not add or remove any. */
 void registry_for_each_thread(Registry *r, void (*found)(Thread *t, void *userdata), void *userdata);
-/* handle 0 for a waker that is not tracked. A newer thread of the same identity takes the older one's place in lookups by it. */
+/* handle 0 for a waker that is not tracked. A newer thread of the same identity takes the older one's place in lookups
+ * by it. */
 Thread *registry_add_thread(Registry *r, const Identity *id, uint64_t handle, Process *process);
 
 /* *created tells that it is new. NULL: ENOMEM or ENOSPC. */

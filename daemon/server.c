@@ -133,7 +133,8 @@ int server_check_access(sd_bus_message *message, sd_bus_error *error) {
         for (int i = 0; i < n; i++)
                 if (is_prism_group(groups[i]))
                         return 0;
-        return sd_bus_error_set(error, PRISM_ERROR_ACCESS_DENIED, "only root and members of group " GROUP_NAME " may use prism");
+        return sd_bus_error_set(error, PRISM_ERROR_ACCESS_DENIED,
+                        "only root and members of group " GROUP_NAME " may use prism");
 }
 
 /* ---- Private sockets ---- */
@@ -195,7 +196,9 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
                 return 0;
         if (s->n_private >= s->manager->config.connections) {
                 if (!s->refusing)
-                        log_warning("refusing connections: there are %u, which is the limit (Connections= in prismd.conf)", s->n_private);
+                        log_warning("refusing connections: there are %u, which is the limit (Connections= in "
+                                    "prismd.conf)",
+                                        s->n_private);
                 s->refusing = true;
                 close(peer);
                 return 0;
@@ -348,8 +351,11 @@ int server_new(Manager *m, const char *const *addresses, Server **ret, char **re
         for (size_t i = 0; addresses && addresses[i]; i++) {
                 r = serve_address(s, addresses[i]);
                 if (r < 0) {
-                        if (ret_error && asprintf(ret_error, "cannot listen on \"%s\": %s%s", addresses[i], strerror(-r),
-                                                         r == -EINVAL ? "; an address is unix:path=/ABSOLUTE/PATH (at most 107 bytes) or system" : "") < 0)
+                        if (ret_error &&
+                                        asprintf(ret_error, "cannot listen on \"%s\": %s%s", addresses[i], strerror(-r),
+                                                        r == -EINVAL ? "; an address is unix:path=/ABSOLUTE/PATH (at "
+                                                                       "most 107 bytes) or system"
+                                                                     : "") < 0)
                                 *ret_error = NULL;
                         return r;
                 }
@@ -362,8 +368,11 @@ int server_new(Manager *m, const char *const *addresses, Server **ret, char **re
                 if (r_socket < 0)
                         log_warning("cannot listen on %s: %s", PRISM_DEFAULT_ADDRESS, strerror(-r_socket));
                 if (r < 0 && r_socket < 0) {
-                        if (ret_error && asprintf(ret_error, "neither the system bus (%s) nor %s (%s) can be had; give another with --address",
-                                                         strerror(-r), PRISM_DEFAULT_ADDRESS, strerror(-r_socket)) < 0)
+                        if (ret_error &&
+                                        asprintf(ret_error,
+                                                        "neither the system bus (%s) nor %s (%s) can be had; give "
+                                                        "another with --address",
+                                                        strerror(-r), PRISM_DEFAULT_ADDRESS, strerror(-r_socket)) < 0)
                                 *ret_error = NULL;
                         return r_socket;
                 }

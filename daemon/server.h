@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where clients reach prismd: private sockets that need no bus daemon, and the system bus. Every connection serves the same
- * objects. */
+/* Where clients reach prismd: private sockets that need no bus daemon, and the system bus. Every connection serves the
+ * same objects. */
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -10,8 +10,8 @@
 typedef struct Manager Manager;
 typedef struct Server Server;
 
-/* Listens on the addresses ("unix:path=...", or "system"), or on the defaults if there is none: the system bus if there is one, and
- * the default socket. An address that was asked for and cannot be had fails. */
+/* Listens on the addresses ("unix:path=...", or "system"), or on the defaults if there is none: the system bus if there
+ * is one, and the default socket. An address that was asked for and cannot be had fails. */
 int server_new(Manager *m, const char *const *addresses, Server **ret, char **ret_error);
 /* Sends what is queued, closes all, removes the sockets. */
 Server *server_free(Server *s);

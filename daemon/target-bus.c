@@ -12,7 +12,8 @@ char *target_path(const Target *t) {
         return asprintf(&path, PRISM_TARGET_PREFIX "/%u", t->number) < 0 ? NULL : path;
 }
 
-int target_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error) {
+int target_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
+                sd_bus_error *error) {
         const char *number = startswith(path, PRISM_TARGET_PREFIX "/");
         Manager *m = userdata;
         uint64_t n;
@@ -58,8 +59,8 @@ static int get_follow(sd_bus *bus, const char *path, const char *interface, cons
         return sd_bus_message_append(reply, "s", follow_name(t->follow));
 }
 
-static int get_processes(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                void *userdata, sd_bus_error *error) {
+static int get_processes(sd_bus *bus, const char *path, const char *interface, const char *property,
+                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         Target *t = userdata;
         int r;
 
@@ -77,8 +78,8 @@ static int get_processes(sd_bus *bus, const char *path, const char *interface, c
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int get_threads(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                void *userdata, sd_bus_error *error) {
+static int get_threads(sd_bus *bus, const char *path, const char *interface, const char *property,
+                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         Target *t = userdata;
         uint32_t n = 0;
 

@@ -52,11 +52,14 @@ static int find_groups(Target *t, char **ret_error) {
         if (t->kind == TARGET_CGROUP) {
                 r = cgroup_find(t->argument, &t->cgroups);
                 if (r == -EINVAL)
-                        return refuse(r, ret_error, "a cgroup is named by its absolute path below the cgroup mount, without . and ..");
+                        return refuse(r, ret_error,
+                                        "a cgroup is named by its absolute path below the cgroup mount, without . and "
+                                        "..");
                 return r;
         }
         if (strchr(t->argument, '/') || !strchr(t->argument, '.'))
-                return refuse(-EINVAL, ret_error, "a unit's name has no slash and ends in its type, such as nginx.service");
+                return refuse(-EINVAL, ret_error,
+                                "a unit's name has no slash and ends in its type, such as nginx.service");
         return cgroup_find_unit(t->argument, &t->cgroups);
 }
 

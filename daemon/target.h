@@ -16,16 +16,16 @@ typedef enum TargetKind {
 typedef struct Target Target;
 struct Target {
         struct Manager *manager; /* set when it is linked; for its bus object */
-        uint32_t number; /* never used twice; what the kernel side and processes know it by */
+        uint32_t number;         /* never used twice; what the kernel side and processes know it by */
         TargetKind kind;
-        char *name;      /* "pid:1234", "cgroup:/a/b", "unit:x.service", "command:PATTERN" */
+        char *name; /* "pid:1234", "cgroup:/a/b", "unit:x.service", "command:PATTERN" */
         enum prism_follow follow;
         uint32_t depth;
 
-        uint32_t pid;       /* TARGET_PROCESS */
-        char *argument;     /* the cgroup's path, the unit's name */
-        CgroupSet cgroups;  /* TARGET_CGROUP, TARGET_UNIT: where it is now; empty while the unit is down */
-        Pattern *pattern;   /* TARGET_COMMAND */
+        uint32_t pid;      /* TARGET_PROCESS */
+        char *argument;    /* the cgroup's path, the unit's name */
+        CgroupSet cgroups; /* TARGET_CGROUP, TARGET_UNIT: where it is now; empty while the unit is down */
+        Pattern *pattern;  /* TARGET_COMMAND */
         Target *next;
 };
 
@@ -40,6 +40,6 @@ DEFINE_CLEANUP(Target *, target_free);
 
 /* Whether new processes can come in other than by fork. */
 bool target_is_open(const Target *t);
-/* Calls `found` for each process that the target wants now (and may have already). Looks a unit's group up again, since it changes at
- * each start. */
+/* Calls `found` for each process that the target wants now (and may have already). Looks a unit's group up again, since
+ * it changes at each start. */
 int target_for_each_process(Target *t, int (*found)(uint32_t pid, void *userdata), void *userdata);

@@ -16,10 +16,10 @@
 
 typedef struct BatchProcess {
         uint64_t key;
-        uint64_t parent_key; /* found_from: the process that led to it, 0 if none */
+        uint64_t parent_key;                      /* found_from: the process that led to it, 0 if none */
         int64_t start_boot_ns, start_ns, exit_ns; /* exit_ns 0: alive */
-        uint32_t pid, host_pid, ppid, uid; /* ppid 0, uid UINT32_MAX: unknown */
-        uint64_t netns; /* 0: unknown */
+        uint32_t pid, host_pid, ppid, uid;        /* ppid 0, uid UINT32_MAX: unknown */
+        uint64_t netns;                           /* 0: unknown */
         const char *comm;
         const char *exe, *cmdline, *cgroup, *unit; /* each may be NULL */
         const char *found_by;                      /* target, child, peer, observed */

@@ -23,6 +23,6 @@ typedef struct QueryRange {
 int query_expand(const char *sql, const QueryVariable *vars, size_t n, const QueryRange *baseline, size_t n_baseline,
                 const QueryRange *compare, size_t n_compare, char **ret, char **ret_error);
 
-/* From here on the connection compiles statements that read, and fails the others with SQLITE_AUTH. How long a statement
- * may run is left to the caller's progress handler. 0 or -EIO. */
+/* From here on the connection compiles statements that read, and fails the others with SQLITE_AUTH. How long a
+ * statement may run is left to the caller's progress handler. 0 or -EIO. */
 int query_check_readonly(sqlite3 *db);

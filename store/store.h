@@ -2,8 +2,8 @@
 /* The database: opening, migrating, writing, reading. prismd and prismctl share it; nothing else opens the file.
  *
  * A Store belongs to one thread at a time and does no locking of its own. Functions that can fail for a reason that a
- * person must hear about take `char **ret_error` (may be NULL): on failure it is set to one malloc'd sentence that names
- * the file and says what to do; on success it is untouched. */
+ * person must hear about take `char **ret_error` (may be NULL): on failure it is set to one malloc'd sentence that
+ * names the file and says what to do; on success it is untouched. */
 #pragma once
 
 #include <sqlite3.h>
@@ -35,8 +35,8 @@ typedef struct StoreRecording {
 void store_recording_done(StoreRecording *r); /* frees the strings */
 
 /* Opens for writing: creates the file (mode 0640) if missing, migrates an older one, sets WAL. Errors: -EMEDIUMTYPE the
- * file is a database of another program, -EPROTO one of a newer version, -ENOTDIR/-EACCES/..., -EBUSY, -EUCLEAN damaged.
- * `path` NULL opens one in memory. */
+ * file is a database of another program, -EPROTO one of a newer version, -ENOTDIR/-EACCES/..., -EBUSY, -EUCLEAN
+ * damaged. `path` NULL opens one in memory. */
 int store_open(const char *path, const StoreMachine *machine, Store **ret, char **ret_error);
 
 /* Opens for reading only, while a writer runs or after it stopped (falls back to immutable=1 when nobody holds the file
@@ -49,21 +49,24 @@ DEFINE_CLEANUP(Store *, store_close);
 sqlite3 *store_database(Store *s);
 
 /* Writes all rows of a batch in one transaction; on failure nothing of it is written. -ENOSPC disk full, -EROFS, -EIO,
- * -EBUSY (a lock was not had within 5 s), -ENOKEY a row uses a key that was never described. Rows whose primary key is there already
- * (a clock that was stepped back) are added to the row that is there, never dropped. */
+ * -EBUSY (a lock was not had within 5 s), -ENOKEY a row uses a key that was never described. Rows whose primary key is
+ * there already (a clock that was stepped back) are added to the row that is there, never dropped. */
 int store_write(Store *s, const Batch *b, char **ret_error);
 
 /* Forgets the mapping of keys to ids, so that the producer must describe all again. */
 void store_forget_keys(Store *s);
 
-/* Recordings. Begin: -EEXIST if the name is taken. End: -ENOENT if there is none that runs. Delete: -ENOENT, or -EINPROGRESS while it
- * runs; also removes the measurement rows that no other recording covers, in chunks (each its own transaction), and gives the space
- * back. What describes (machines, processes, threads, resources, clocks) stays, also when no row refers to it any more. */
-int store_recording_begin(Store *s, const char *name, int64_t start_ns, const char *options, int64_t *ret_id, char **ret_error);
+/* Recordings. Begin: -EEXIST if the name is taken. End: -ENOENT if there is none that runs. Delete: -ENOENT, or
+ * -EINPROGRESS while it runs; also removes the measurement rows that no other recording covers, in chunks (each its own
+ * transaction), and gives the space back. What describes (machines, processes, threads, resources, clocks) stays, also
+ * when no row refers to it any more. */
+int store_recording_begin(
+                Store *s, const char *name, int64_t start_ns, const char *options, int64_t *ret_id, char **ret_error);
 int store_recording_end(Store *s, int64_t id, int64_t end_ns, const char *state, char **ret_error);
 int store_recording_delete(Store *s, int64_t id, char **ret_error);
-/* One chunk of it, for a writer that has other things to do in between: returns 1 while there is more to delete and 0 when the
- * recording is gone. *cursor_ns is 0 at the first call and belongs to the callee until the last. Interrupted, it can start again. */
+/* One chunk of it, for a writer that has other things to do in between: returns 1 while there is more to delete and 0
+ * when the recording is gone. *cursor_ns is 0 at the first call and belongs to the callee until the last. Interrupted,
+ * it can start again. */
 int store_recording_delete_some(Store *s, int64_t id, int64_t *cursor_ns, char **ret_error);
 /* All, oldest first. The caller frees with store_recording_done() each and free(). */
 int store_recordings(Store *s, StoreRecording **ret, size_t *ret_n, char **ret_error);

@@ -26,26 +26,26 @@
 #define USEC_PER_SEC UINT64_C(1000000)
 
 /* Hands a pointer over: yields its value and leaves NULL behind, so that its cleanup does nothing. */
-#define TAKE_PTR(pointer)                             \
-        ({                                            \
-                typeof(pointer) _taken_ = (pointer);  \
-                (pointer) = NULL;                     \
-                _taken_;                              \
+#define TAKE_PTR(pointer)                            \
+        ({                                           \
+                typeof(pointer) _taken_ = (pointer); \
+                (pointer) = NULL;                    \
+                _taken_;                             \
         })
 
-#define TAKE_FD(fd)                    \
-        ({                             \
-                int _taken_ = (fd);    \
-                (fd) = -1;             \
-                _taken_;               \
+#define TAKE_FD(fd)                 \
+        ({                          \
+                int _taken_ = (fd); \
+                (fd) = -1;          \
+                _taken_;            \
         })
 
 /* Defines the function that _cleanup_(FUNCp) names, for a destructor that takes a pointer. */
-#define DEFINE_CLEANUP(type, function)                    \
-        static inline void function##p(type *pointer) {   \
-                if (*pointer)                             \
-                        function(*pointer);               \
-        }                                                 \
+#define DEFINE_CLEANUP(type, function)                  \
+        static inline void function##p(type *pointer) { \
+                if (*pointer)                           \
+                        function(*pointer);             \
+        }                                               \
         struct _needs_a_semicolon_
 
 static inline void freep(void *pointer) {
@@ -79,17 +79,17 @@ static inline bool isempty(const char *s) {
 }
 
 /* Makes room for one more element behind `n` in a growing array; 0 or -ENOMEM. `capacity` counts elements. */
-#define GROW(array, n, capacity)                                                                   \
-        ({                                                                                         \
-                int _r_ = 0;                                                                       \
-                if ((n) >= (capacity)) {                                                           \
-                        size_t _c_ = (capacity) ? (capacity) * 2 : 16;                             \
-                        void *_p_ = reallocarray((array), _c_, sizeof(*(array)));                  \
-                        if (_p_) {                                                                 \
-                                (array) = _p_;                                                     \
-                                (capacity) = _c_;                                                  \
-                        } else                                                                     \
-                                _r_ = -ENOMEM;                                                     \
-                }                                                                                  \
-                _r_;                                                                               \
+#define GROW(array, n, capacity)                                                  \
+        ({                                                                        \
+                int _r_ = 0;                                                      \
+                if ((n) >= (capacity)) {                                          \
+                        size_t _c_ = (capacity) ? (capacity) *2 : 16;             \
+                        void *_p_ = reallocarray((array), _c_, sizeof(*(array))); \
+                        if (_p_) {                                                \
+                                (array) = _p_;                                    \
+                                (capacity) = _c_;                                 \
+                        } else                                                    \
+                                _r_ = -ENOMEM;                                    \
+                }                                                                 \
+                _r_;                                                              \
         })

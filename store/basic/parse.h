@@ -7,11 +7,12 @@
 /* A decimal number without sign, spaces or leading +. -EINVAL not a number, -ERANGE above max. */
 int parse_u64(const char *s, uint64_t max, uint64_t *ret);
 
-/* A length such as "10s", "1.5m", "2h", "250ms", "1m30s", "3d"; a bare number is seconds. Result > 0. -EINVAL, -ERANGE (over 10 years or 0). */
+/* A length such as "10s", "1.5m", "2h", "250ms", "1m30s", "3d"; a bare number is seconds. Result > 0. -EINVAL, -ERANGE
+ * (over 10 years or 0). */
 int parse_duration(const char *s, uint64_t *ret_ns);
 
-/* A moment: RFC 3339 ("2026-11-30T12:00:00Z", "+01:00", fractions, a space for the T; local time without zone), "HH:MM[:SS[.frac]]"
- * (the last such moment before `now`, local time), "now", or "-10m" (before `now`). */
+/* A moment: RFC 3339 ("2026-11-30T12:00:00Z", "+01:00", fractions, a space for the T; local time without zone),
+ * "HH:MM[:SS[.frac]]" (the last such moment before `now`, local time), "now", or "-10m" (before `now`). */
 int parse_moment(const char *s, int64_t now_ns, int64_t *ret_ns);
 
 /* "START..END", each a moment. An empty START or END is an error, as is END <= START. */

@@ -6,8 +6,8 @@
 
 bool utf8_is_valid(const char *s);
 
-/* A copy that is safe to print: control characters (C0, DEL, C1), bidirectional overrides and bytes that are not UTF-8 become \xNN
- * (\n \t \r \\ in their short form); everything else stays. NULL on OOM. */
+/* A copy that is safe to print: control characters (C0, DEL, C1), bidirectional overrides and bytes that are not UTF-8
+ * become \xNN (\n \t \r \\ in their short form); everything else stays. NULL on OOM. */
 char *text_escape(const char *s);
 
 /* A copy that is valid UTF-8: bytes that are not become U+FFFD. For JSON, whose libraries escape the rest. */
@@ -22,5 +22,6 @@ char *format_moment(char *buffer, size_t size, int64_t unix_ns);
 /* "2026-11-30T11:02:10.123456Z", for JSON. */
 char *format_rfc3339(char *buffer, size_t size, int64_t unix_ns);
 
-/* A recording's name: 1 to 200 bytes of valid UTF-8 without control characters or '/', not starting with '-' or '.', without "..". */
+/* A recording's name: 1 to 200 bytes of valid UTF-8 without control characters or '/', not starting with '-' or '.',
+ * without "..". */
 bool recording_name_is_valid(const char *s);
