@@ -15,28 +15,34 @@ extern __u64 losses[_PRISM_LOSS_MAX];
 extern __u64 next_thread; /* the last handle given out */
 extern __u32 next_slot;   /* slots below it have been used at least once */
 
-/* State of a tracked thread; being here is what "tracked" means. Key: task. Inserted by iter_mark and task_newtask,
- * deleted by iter_mark and with the task. Bounded by thread_slots. Own the task's programs write it, one at a time:
- * they run under its run queue or wake-up lock. `version` is odd while they write, for iter_threads, which only reads.
- * The first cache line is what a switch and a wake touch. */
+/* State of a tracked thread; being here is what "tracked" means. Key: task. Inserted by iter_mark and task_newtask, deleted
+ * by iter_mark and with the task. Bounded by thread_slots.
+ *
+ * Two writers, each alone: switches and migrations run under the run queue lock, wakes under the thread's wake-up lock, and
+ * a wake can come while the switch it answers is still going on. So each side writes its own fields, and a wake belongs
+ * to a sleep by its time alone. `version` and `wake_version` are odd while their side writes, for iter_threads, which
+ * only reads. The first cache line is what a switch touches, with the second what a wake does. */
 struct thread_state {
-        __u64 thread; /* handle */
-        __u64 since_ns;
-        __u64 wake_ns; /* last wake; belongs to the current sleep only if >= since_ns */
-        __u64 waker_start_ns;
-        __u64 exec_runtime; /* se.sum_exec_runtime when it got the CPU */
+        __u64 thread;       /* handle */
+        __u64 since_ns;     /* of the current state */
+        __u64 ran_since_ns; /* when it last got the CPU */
+        __u64 exec_runtime; /* se.sum_exec_runtime then */
         __u64 run_delay;    /* sched_info.run_delay when it left the CPU */
         __u32 slot;
         __u32 version;
-        __u32 waker_tid;
         __u8 state; /* enum prism_state */
-        __u8 waker_kind;
         __u8 iowait;
         __u8 throttled;
         __u8 settled; /* a switch has been seen: from here on an odd state is a missed switch, not a bad first guess */
         __u8 follow;
-        __u8 waker_untracked; /* the identity below is filled */
+        /* Written by wakes, like the waker's identity below. */
+        __u8 waker_kind;
+        __u8 waker_untracked; /* all of the identity is filled */
         __u8 padding;
+        __u64 wake_ns; /* the last wake, of whatever sleep */
+        __u64 waker_start_ns;
+        __u32 waker_tid;
+        __u32 wake_version;
 
         struct prism_resource resource; /* of the current or last wait */
         __u64 user_address;

@@ -85,7 +85,6 @@ enum prism_waker_kind {
 enum prism_loss {
         PRISM_LOSS_THREAD_LIMIT, /* no free thread slot */
         PRISM_LOSS_STORAGE_FULL, /* task storage could not be created */
-        PRISM_LOSS_STORAGE_BUSY, /* task storage of a tracked thread could not be read (kernels before 6.2) */
         PRISM_LOSS_WAIT_FULL,    /* wait map: no room */
         PRISM_LOSS_WAIT_BUSY,    /* wait map: any other error */
         PRISM_LOSS_INSTEAD_FULL, /* ran_instead map: no room (the time becomes unnamed) */

@@ -30,6 +30,11 @@ static __always_inline __u32 current_generation(void) {
         return generation;
 }
 
+/* Whether the sleep that the thread is in has been ended by a wake. */
+static __always_inline bool was_woken(const struct thread_state *st) {
+        return READ_ONCE(st->wake_ns) >= st->since_ns;
+}
+
 /* Opens the thread's row in this generation, and splits off what came before the generation if it is long or was
  * already written out. Returns from when on the current state counts into the row. */
 static __always_inline __u64 row_open(struct prism_thread_time *row, const struct thread_state *st, __u32 generation) {
@@ -44,7 +49,7 @@ static __always_inline __u64 row_open(struct prism_thread_time *row, const struc
                 row->lead_from_ns = from;
                 row->lead_until_ns = start;
                 row->lead_wake_ns = start;
-                if (st->state >= PRISM_STATE_SLEEP && st->wake_ns >= from && st->wake_ns < start)
+                if (st->state >= PRISM_STATE_SLEEP && was_woken(st) && st->wake_ns < start)
                         row->lead_wake_ns = st->wake_ns;
                 row->lead_resource = st->resource;
                 row->lead_user_address = st->user_address;
@@ -70,7 +75,8 @@ static __always_inline __u32 histogram_bucket(__u64 ns) {
 
 /* Enters a wait that ended: `inside` ns of it in this generation, `full` ns in all. One hash operation a wait; the
  * waker is part of the key, so that `wake` can be derived from the same entry. */
-static __noinline bool wait_add(struct thread_state *st, __u32 generation, __u64 inside, __u64 full) {
+static __noinline bool wait_add(
+                struct thread_state *st, __u8 waker_kind, __u32 generation, __u64 inside, __u64 full) {
         void *map = bpf_map_lookup_elem(&wait_generations, &generation);
         struct prism_wait_key key = {};
         struct prism_wait_value *value;
@@ -81,8 +87,8 @@ static __noinline bool wait_add(struct thread_state *st, __u32 generation, __u64
                 return false;
         key.thread = st->thread;
         key.resource = st->resource;
-        key.waker_kind = st->waker_kind;
-        if (st->waker_kind == PRISM_WAKER_THREAD) {
+        key.waker_kind = waker_kind;
+        if (waker_kind == PRISM_WAKER_THREAD) {
                 key.waker_tid = st->waker_tid;
                 key.waker_start_ns = st->waker_start_ns;
         }
@@ -95,11 +101,11 @@ static __noinline bool wait_add(struct thread_state *st, __u32 generation, __u64
                         .max_ns = full,
                         .user_address = st->user_address,
                         .count = 1,
-                        .waker_tgid = st->waker_kind == PRISM_WAKER_THREAD ? st->waker_tgid : 0,
+                        .waker_tgid = waker_kind == PRISM_WAKER_THREAD ? st->waker_tgid : 0,
                 };
 
                 fresh.histogram[bucket] = 1;
-                if (st->waker_kind == PRISM_WAKER_THREAD && st->waker_untracked) {
+                if (waker_kind == PRISM_WAKER_THREAD && st->waker_untracked) {
                         fresh.waker_user_tgid = st->waker_user_tgid;
                         fresh.waker_user_tid = st->waker_user_tid;
                         fresh.waker_process_start_ns = st->waker_process_start_ns;
@@ -156,9 +162,10 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
         queued = from;
 
         if (st->state == PRISM_STATE_SLEEP || st->state == PRISM_STATE_BLOCK) {
-                __u64 wake = st->wake_ns, inside;
+                __u64 wake = READ_ONCE(st->wake_ns), inside;
+                __u8 waker_kind = st->waker_kind;
 
-                if (wake == 0) {
+                if (wake < st->ran_since_ns) {
                         long delay = scheduler_delay(task, st, queued_now);
 
                         /* The wake was not delivered. The scheduler's account says when it was; without one, all of the
@@ -166,11 +173,11 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
                         if (delay < 0)
                                 row->healed_ns += now - from;
                         wake = delay > 0 ? (now - st->since_ns > delay ? now - delay : st->since_ns) : now;
-                        st->waker_kind = PRISM_WAKER_UNSEEN;
+                        waker_kind = PRISM_WAKER_UNSEEN;
                         if (st->settled)
                                 count_loss(PRISM_LOSS_MISSED_WAKE);
                 } else if (wake < st->since_ns)
-                        /* The waker was so fast that it came before the switch. */
+                        /* The waker was so fast that it came before the switch, in the run that led to this sleep. */
                         wake = st->since_ns;
                 if (wake > now)
                         wake = now;
@@ -184,7 +191,7 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
                         if (st->iowait)
                                 row->iowait_ns += inside;
                 }
-                if (!wait_add(st, generation, inside, wake - st->since_ns))
+                if (!wait_add(st, waker_kind, generation, inside, wake - st->since_ns))
                         row->lost_ns += inside;
         }
 
@@ -209,7 +216,6 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
 
         st->state = PRISM_STATE_RUNQUEUE;
         st->since_ns = now;
-        st->wake_ns = 0;
 }
 
 /* A switch from the CPU was not delivered. The scheduler's accounts say how much of the time the thread had the CPU and
@@ -240,15 +246,13 @@ static __always_inline void heal_missed_switch_out(
                 st->resource.kind = PRISM_KIND_OTHER;
                 st->resource.op = PRISM_OP_UNKNOWN;
                 st->resource.shared = 0;
-                st->waker_kind = PRISM_WAKER_UNSEEN;
                 row->sleep_ns += rest;
-                if (!wait_add(st, generation, rest, rest))
+                if (!wait_add(st, PRISM_WAKER_UNSEEN, generation, rest, rest))
                         row->lost_ns += rest;
         }
         row->until_ns = now;
         st->state = PRISM_STATE_RUNQUEUE;
         st->since_ns = now;
-        st->wake_ns = 0;
         if (st->settled)
                 count_loss(PRISM_LOSS_MISSED_SWITCH);
 }
@@ -263,6 +267,7 @@ static __always_inline void switch_in(struct task_struct *next, struct thread_st
         st->state = PRISM_STATE_RUN;
         st->throttled = 0;
         st->settled = 1;
+        st->ran_since_ns = now;
         st->exec_runtime = next->se.sum_exec_runtime;
         barrier();
         WRITE_ONCE(st->version, st->version + 1);
@@ -290,6 +295,7 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
                 if (st->settled)
                         count_loss(PRISM_LOSS_MISSED_SWITCH);
                 st->state = PRISM_STATE_RUN;
+                st->ran_since_ns = st->since_ns;
                 st->settled = 1;
         }
 
@@ -299,10 +305,6 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         row->run_ns += now - from;
         row->until_ns = now;
 
-        /* A wake noted while it ran is kept: it may be the one that ends the sleep which begins now (sched_waking can
-         * be ahead of the switch). One from before that run cannot. */
-        if (st->wake_ns < st->since_ns)
-                st->wake_ns = 0;
         st->since_ns = now;
         if (bpf_core_field_exists(prev->sched_info.run_delay))
                 st->run_delay = prev->sched_info.run_delay;
@@ -375,16 +377,16 @@ int BPF_PROG(sched_waking, struct task_struct *task) {
         if (!st)
                 return 0;
 
-        /* The first wake of a sleep ends it. A running thread is woken when it is about to sleep: kept for
-         * switch_out(). */
-        if (st->state >= PRISM_STATE_SLEEP && st->wake_ns >= st->since_ns)
+        /* The first wake of a sleep ends it. A running thread is woken when it is about to sleep: charge_off_cpu() finds that
+         * wake in the run before the sleep. */
+        if (st->state >= PRISM_STATE_SLEEP && was_woken(st))
                 return 0;
-        WRITE_ONCE(st->version, st->version + 1);
+        WRITE_ONCE(st->wake_version, st->wake_version + 1);
         barrier();
         waker_note(st);
-        st->wake_ns = bpf_ktime_get_boot_ns();
+        WRITE_ONCE(st->wake_ns, bpf_ktime_get_boot_ns());
         barrier();
-        WRITE_ONCE(st->version, st->version + 1);
+        WRITE_ONCE(st->wake_version, st->wake_version + 1);
         return 0;
 }
 #endif
@@ -404,7 +406,7 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int destination) {
         st = bpf_task_storage_get(&threads, task, 0, 0);
         if (!st)
                 return 0;
-        if (st->state != PRISM_STATE_RUNQUEUE && !(st->state >= PRISM_STATE_SLEEP && st->wake_ns >= st->since_ns))
+        if (st->state != PRISM_STATE_RUNQUEUE && !(st->state >= PRISM_STATE_SLEEP && was_woken(st)))
                 return 0;
 
         generation = current_generation();

@@ -51,7 +51,7 @@ int BPF_PROG(task_newtask, struct task_struct *task, unsigned long clone_flags) 
 
         now = bpf_ktime_get_boot_ns();
         st.state = PRISM_STATE_RUNQUEUE;
-        st.since_ns = now;
+        st.since_ns = st.ran_since_ns = now;
         if (thread_begin(task, &st, now, parent->follow, parent->target, true) && new_process)
                 send_event(task, PRISM_EVENT_PROCESS);
         return 0;
@@ -156,7 +156,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 static __always_inline void first_state(struct task_struct *task, struct thread_state *st, __u64 now) {
         __u32 task_state = BPF_CORE_READ(task, __state);
 
-        st->since_ns = now;
+        st->since_ns = st->ran_since_ns = now;
         if (bpf_core_field_exists(task->sched_info.run_delay))
                 st->run_delay = BPF_CORE_READ(task, sched_info.run_delay);
         st->exec_runtime = BPF_CORE_READ(task, se.sum_exec_runtime);
@@ -222,7 +222,7 @@ int iter_threads(struct bpf_iter__task *ctx) {
         struct task_struct *task = ctx->task;
         struct prism_inflight out = {};
         struct thread_state *st;
-        __u32 before;
+        __u32 before, wake_before;
         int i;
 
         if (!task || !task->bpf_storage)
@@ -233,6 +233,7 @@ int iter_threads(struct bpf_iter__task *ctx) {
 
         for (i = 0; i < 16; i++) {
                 before = READ_ONCE(st->version);
+                wake_before = READ_ONCE(st->wake_version);
                 barrier();
                 out.thread = st->thread;
                 out.since_ns = st->since_ns;
@@ -245,7 +246,8 @@ int iter_threads(struct bpf_iter__task *ctx) {
                 out.throttled = st->throttled;
                 out.settled = st->settled;
                 barrier();
-                if (!(before & 1) && before == READ_ONCE(st->version))
+                if (!((before | wake_before) & 1) && before == READ_ONCE(st->version) &&
+                                wake_before == READ_ONCE(st->wake_version))
                         break;
         }
         if (i == 16) {

@@ -519,7 +519,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         uint64_t now = boot_now();
 
         m->ticks++;
-        if (m->targets || m->n_live > 0) {
+        m->idle_ticks = m->targets ? 0 : m->idle_ticks + 1;
+        if (m->idle_ticks < LIVE_BATCHES_MAX) {
                 rescan_targets(m, m->ticks % RESCAN_EVERY_TICKS == 0);
                 (void) manager_collect(m, now - m->last_flush_ns >= FLUSH_EVERY_NS, NULL);
                 remove_ended_targets(m);

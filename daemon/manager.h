@@ -45,6 +45,7 @@ struct Manager {
 
         sd_event_source *tick_timer, *scan_timer, *events_source;
         uint64_t ticks;
+        unsigned idle_ticks; /* since the last target went: after a minute nothing is left to collect or to show */
         uint64_t last_flush_ns;
         uint64_t logged_losses;
 };

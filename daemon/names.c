@@ -62,7 +62,6 @@ static const char *const wakers[] = {
 static const char *const reasons[_PRISM_LOSS_MAX] = {
         [PRISM_LOSS_THREAD_LIMIT] = "thread-limit",
         [PRISM_LOSS_STORAGE_FULL] = "storage-full",
-        [PRISM_LOSS_STORAGE_BUSY] = "storage-busy",
         [PRISM_LOSS_WAIT_FULL] = "wait-map-full",
         [PRISM_LOSS_WAIT_BUSY] = "wait-map-busy",
         [PRISM_LOSS_INSTEAD_FULL] = "ran-instead-map-full",

@@ -282,8 +282,12 @@ class Queries(Running):
             self.assertEqual(db.execute("PRAGMA user_version").fetchone()[0], 1)
 
     def test_that_are_no_sql(self):
-        for sql in ("SELECT", "nonsense", "SELECT * FROM no_such_table", "SELECT 1; SELECT 2", "SELECT 'a"):
+        for sql in ("SELECT", "nonsense", "SELECT * FROM no_such_table", "SELECT 'a"):
             self.refused(FAILED, "query", sql)
+
+    def test_two_at_once(self):
+        for sql in ("SELECT 1; SELECT 2", "SELECT 1; DELETE FROM recording"):
+            self.refused(USAGE, "query", sql)
 
     def test_without_sql(self):
         self.refused(USAGE, "query")
@@ -303,9 +307,9 @@ class Queries(Running):
         self.assertEqual(result.code, NOTHING)
 
     def test_that_only_read(self):
-        self.assertEqual(self.prismd.json("query", "SELECT count(*) AS n, NULL AS nothing, 1.5 AS real, 'a\nb' AS text"
+        self.assertEqual(self.prismd.json("query", "SELECT count(*) AS n, NULL AS absent, 1.5 AS fraction, 'a\nb' AS text"
                                                    " FROM recording WHERE name = 'all along'"),
-                         [{"n": 1, "nothing": None, "real": 1.5, "text": "a\nb"}])
+                         [{"n": 1, "absent": None, "fraction": 1.5, "text": "a\nb"}])
 
 
 class CommandLine(unittest.TestCase):

@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -396,16 +397,20 @@ class Clients(Life):
     def test_many_at_once(self):
         p = self.prismd()
         processes = [self.sleeper() for _ in range(8)]
+        # What one of them stops following belongs to the recordings of the others too.
+        together = threading.Barrier(len(processes))
 
         def client(process):
             name = f"of {process.pid}"
             p.must("track", "--pid", process.pid)
+            together.wait(WAIT)
             p.must("record", "start", name)
             for verb in ("status", "targets", "processes", "threads"):
                 p.json(verb)
             time.sleep(1)
             p.must("record", "stop", name)
             p.must("query", "SELECT count(*) FROM thread_time")
+            together.wait(WAIT)
             p.must("untrack", f"pid:{process.pid}")
             return name
 
@@ -513,7 +518,9 @@ class Clients(Life):
 
 
 class Run(Life):
-    """prismctl run, with no prismd and no bus."""
+    """prismctl run, with no prismd and no bus: in a mount namespace with an empty /run, whatever this machine has there."""
+
+    ALONE = ("unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /run && exec \"$@\"", "sh", PRISMCTL)
 
     def setUp(self):
         super().setUp()
@@ -526,7 +533,7 @@ class Run(Life):
         env = environment(XDG_RUNTIME_DIR=str(self.runtime), TMPDIR=str(self.runtime), **options)
         before = self.prismds()
         leftovers = self.directories()
-        result = run(PRISMCTL, "--address", f"unix:path={self.directory}/no-bus", "run", *arguments, env=env)
+        result = run(*self.ALONE, "run", *arguments, env=env)
         self.assertEqual(list(self.runtime.iterdir()), [], "it left something in its directory")
         self.assertEqual(self.directories() - leftovers, set(), "it left a directory")
         self.assertEqual(self.prismds() - before, set(), "it left a prismd")
@@ -588,8 +595,8 @@ class Run(Life):
 
     def test_interrupted(self):
         env = environment(XDG_RUNTIME_DIR=str(self.runtime))
-        client = subprocess.Popen([PRISMCTL, "--address", f"unix:path={self.directory}/no-bus", "run", "--", "sleep", "60"],
-                                  env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        client = subprocess.Popen([*self.ALONE, "run", "--", "sleep", "60"], env=env, stderr=subprocess.PIPE,
+                                  stdout=subprocess.PIPE)
         self.addCleanup(end, client)
         time.sleep(3)
         client.send_signal(signal.SIGTERM)
