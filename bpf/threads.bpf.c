@@ -187,7 +187,7 @@ int iter_mark(struct bpf_iter__task *ctx) {
 
         if (!control.mark_tgid && !control.unmark_tgid) {
                 control.pid_namespace_level = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
-                return 1;
+                return 0;
         }
         if (control.unmark_tgid) {
                 if (task->tgid == control.unmark_tgid)

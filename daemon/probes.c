@@ -17,6 +17,8 @@
 #define HOST_PID_NAMESPACE 0xEFFFFFFCU
 
 #define DRAIN_CHUNK 4096
+#define ITERATOR_CHUNK 65536
+#define ITERATOR_TRIES_MAX 1000
 
 enum {
         PART_SWITCH,
@@ -449,14 +451,20 @@ void probes_set_active(Probes *p, bool active, bool report_execs) {
         p->skeleton->bss->control.active = active;
 }
 
+static void link_destroy(struct bpf_link *link) {
+        bpf_link__destroy(link);
+}
+DEFINE_CLEANUP(struct bpf_link *, link_destroy);
+
 /* Runs an iterator over the tasks of one process (where the kernel can, 6.1) or all, and returns what it wrote. */
 static int run_iterator(struct bpf_program *program, uint32_t pid, char **ret_data, size_t *ret_size) {
         union bpf_iter_link_info info = { .task.pid = pid };
         LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
+        _cleanup_(link_destroyp) struct bpf_link *link = NULL;
         _cleanup_free_ char *data = NULL;
         _cleanup_close_ int fd = -1;
         size_t size = 0, capacity = 0;
-        struct bpf_link *link;
+        unsigned tries = 0;
 
         link = bpf_program__attach_iter(program, pid ? &options : NULL);
         if (!link && pid && errno != ESRCH)
@@ -464,39 +472,29 @@ static int run_iterator(struct bpf_program *program, uint32_t pid, char **ret_da
         if (!link)
                 return -errno;
         fd = bpf_iter_create(bpf_link__fd(link));
-        if (fd < 0) {
-                int r = -errno;
-
-                bpf_link__destroy(link);
-                return r;
-        }
+        if (fd < 0)
+                return -errno;
         for (;;) {
                 ssize_t n;
 
-                if (capacity - size < 65536) {
-                        char *grown = realloc(data, capacity + 262144);
+                if (capacity - size < ITERATOR_CHUNK) {
+                        char *grown = realloc(data, capacity + 4 * ITERATOR_CHUNK);
 
-                        if (!grown) {
-                                bpf_link__destroy(link);
+                        if (!grown)
                                 return -ENOMEM;
-                        }
                         data = grown;
-                        capacity += 262144;
+                        capacity += 4 * ITERATOR_CHUNK;
                 }
                 n = read(fd, data + size, capacity - size);
-                if (n < 0 && (errno == EINTR || errno == EAGAIN))
+                /* EAGAIN: a million tasks went by without output; go on from there. */
+                if (n < 0 && (errno == EINTR || errno == EAGAIN) && ++tries < ITERATOR_TRIES_MAX)
                         continue;
-                if (n < 0) {
-                        int r = -errno;
-
-                        bpf_link__destroy(link);
-                        return r;
-                }
+                if (n < 0)
+                        return -errno;
                 if (n == 0)
                         break;
                 size += (size_t) n;
         }
-        bpf_link__destroy(link);
         *ret_data = TAKE_PTR(data);
         *ret_size = size;
         return 0;

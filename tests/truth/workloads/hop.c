@@ -48,6 +48,8 @@ static void *run_hopper(void *argument) {
 
 int main(void) {
         Hopper hopper = { 0 };
+        int cpus[] = { 0, 1 };
+        pthread_t awake[ELEMENTSOF(cpus)];
 
         gate_init(&hopper.gate);
         pthread_t thread = start_thread(run_hopper, &hopper);
