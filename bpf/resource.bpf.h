@@ -18,31 +18,30 @@ struct futex_waitv {
 struct call {
         bool compat;
         __u32 number;
-        __u64 argument[4];
+        struct pt_regs *regs;
 };
 
 static __always_inline bool call_read(struct task_struct *task, struct call *c) {
-        struct pt_regs *regs = (struct pt_regs *) bpf_task_pt_regs(task);
-        long number = (int) BPF_CORE_READ(regs, orig_ax);
+        long number;
 
+        c->regs = (struct pt_regs *) bpf_task_pt_regs(task);
+        number = (int) c->regs->orig_ax;
         /* Every exception and interrupt from user mode leaves -1 here. */
         if (number < 0)
                 return false;
 
         c->number = number & (SYSCALL_NUMBERS - 1);
-        c->compat = BPF_CORE_READ(task, thread_info.status) & TS_COMPAT;
-        if (c->compat) {
-                c->argument[0] = (__u32) BPF_CORE_READ(regs, bx);
-                c->argument[1] = (__u32) BPF_CORE_READ(regs, cx);
-                c->argument[2] = (__u32) BPF_CORE_READ(regs, dx);
-                c->argument[3] = (__u32) BPF_CORE_READ(regs, si);
-        } else {
-                c->argument[0] = BPF_CORE_READ(regs, di);
-                c->argument[1] = BPF_CORE_READ(regs, si);
-                c->argument[2] = BPF_CORE_READ(regs, dx);
-                c->argument[3] = BPF_CORE_READ(regs, r10);
-        }
+        c->compat = task->thread_info.status & TS_COMPAT;
         return true;
+}
+
+/* The first to fourth argument; a system call without arguments of interest never reads them. */
+static __always_inline __u64 call_argument(const struct call *c, int n) {
+        const struct pt_regs *r = c->regs;
+
+        if (c->compat)
+                return (__u32) (n == 0 ? r->bx : n == 1 ? r->cx : n == 2 ? r->dx : r->si);
+        return n == 0 ? r->di : n == 1 ? r->si : n == 2 ? r->dx : r->r10;
 }
 
 static __always_inline __u8 call_class(const struct call *c) {
@@ -63,7 +62,7 @@ static __always_inline bool is_stop(const struct prism_resource *r) {
 static __always_inline void resource_resolve(
                 struct task_struct *task, __u32 task_state, bool current, struct thread_state *st) {
         bool uninterruptible = task_state & TASK_UNINTERRUPTIBLE;
-        __u32 flags = BPF_CORE_READ(task, flags);
+        __u32 flags = task->flags;
         struct prism_resource r = { .kind = PRISM_KIND_OTHER };
         __u64 user_address = 0;
         struct call c = {};
@@ -85,7 +84,7 @@ static __always_inline void resource_resolve(
                 r.op = PRISM_OP_IO_WORKER;
                 goto done;
         }
-        if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD_PROBED(task, frozen)) {
+        if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen)) {
                 r.kind = PRISM_KIND_SIGNAL;
                 r.op = PRISM_OP_FROZEN;
                 goto done;
@@ -121,23 +120,23 @@ static __always_inline void resource_resolve(
         switch (class) {
         case SYSCALL_FUTEX:
                 r.kind = PRISM_KIND_FUTEX;
-                r.op = futex_op(c.argument[1]);
-                user_address = c.argument[0];
-                futex_identify(task, user_address, c.argument[1] & FUTEX_PRIVATE_FLAG, &r);
+                r.op = futex_op(call_argument(&c, 1));
+                user_address = call_argument(&c, 0);
+                futex_identify(task, user_address, call_argument(&c, 1) & FUTEX_PRIVATE_FLAG, &r);
                 break;
         case SYSCALL_FUTEX2_WAKE: /* does not wait; what it blocks on now is on the way */
                 break;
         case SYSCALL_FUTEX2_WAIT:
                 r.kind = PRISM_KIND_FUTEX;
                 r.op = PRISM_OP_FUTEX2_WAIT;
-                user_address = c.argument[0];
-                futex_identify(task, user_address, c.argument[3] & FUTEX2_PRIVATE, &r);
+                user_address = call_argument(&c, 0);
+                futex_identify(task, user_address, call_argument(&c, 3) & FUTEX2_PRIVATE, &r);
                 break;
         case SYSCALL_FUTEX_WAITV: {
                 struct futex_waitv first = {};
 
                 /* Until a waker shows which one it was. */
-                if (!current || bpf_probe_read_user(&first, sizeof(first), (void *) c.argument[0]) != 0)
+                if (!current || bpf_probe_read_user(&first, sizeof(first), (void *) call_argument(&c, 0)) != 0)
                         break;
                 r.kind = PRISM_KIND_FUTEX;
                 r.op = PRISM_OP_FUTEX_WAITV_ANY;
@@ -157,12 +156,12 @@ static __always_inline void resource_resolve(
         case SYSCALL_VFORK:
         case SYSCALL_CLONE:
         case SYSCALL_CLONE3: {
-                __u64 clone_flags = class == SYSCALL_VFORK ? CLONE_VFORK : c.argument[0];
+                __u64 clone_flags = class == SYSCALL_VFORK ? CLONE_VFORK : call_argument(&c, 0);
 
                 if (class == SYSCALL_CLONE3) {
                         clone_flags = 0;
                         if (current)
-                                bpf_probe_read_user(&clone_flags, sizeof(clone_flags), (void *) c.argument[0]);
+                                bpf_probe_read_user(&clone_flags, sizeof(clone_flags), (void *) call_argument(&c, 0));
                 }
                 if (clone_flags & CLONE_VFORK)
                         r.kind = PRISM_KIND_CHILD;

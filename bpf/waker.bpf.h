@@ -51,7 +51,7 @@ static __always_inline __u8 waker_context(struct task_struct *current) {
         if (!settings.has_preempt_count)
                 return PRISM_WAKER_THREAD;
 
-        rq = (const char *) BPF_CORE_READ(current, se.cfs_rq, rq);
+        rq = (const char *) current->se.cfs_rq->rq;
         bpf_probe_read_kernel(&count, sizeof(count), rq + settings.preempt_count_offset);
         if (!(count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET)))
                 return PRISM_WAKER_THREAD;
@@ -69,20 +69,20 @@ static __always_inline void waitv_identify(struct task_struct *current, struct t
                 return;
         switch (call_class(&c)) {
         case SYSCALL_FUTEX:
-                if (!futex_command_wakes(c.argument[1]))
+                if (!futex_command_wakes(call_argument(&c, 1)))
                         return;
-                private = c.argument[1] & FUTEX_PRIVATE_FLAG;
+                private = call_argument(&c, 1) & FUTEX_PRIVATE_FLAG;
                 break;
         case SYSCALL_FUTEX2_WAKE:
                 private
-                = c.argument[3] & FUTEX2_PRIVATE;
+                = call_argument(&c, 3) & FUTEX2_PRIVATE;
                 break;
         default:
                 return;
         }
         st->resource.op = PRISM_OP_FUTEX_WAITV;
-        st->user_address = c.argument[0];
-        futex_identify(current, c.argument[0], private, &st->resource);
+        st->user_address = call_argument(&c, 0);
+        futex_identify(current, call_argument(&c, 0), private, &st->resource);
 }
 
 /* Notes in the wakee's state who wakes it. A tracked waker is found again by its number and start; of others the rest
