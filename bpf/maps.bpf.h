@@ -26,7 +26,7 @@ struct thread_state {
         __u64 thread;       /* handle */
         __u64 since_ns;     /* of the current state */
         __u64 ran_since_ns; /* when it last got the CPU */
-        __u64 exec_runtime; /* se.sum_exec_runtime then */
+        __u64 exec_runtime; /* se.sum_exec_runtime at the last switch to or from it */
         __u64 run_delay;    /* sched_info.run_delay when it left the CPU */
         __u32 slot;
         __u32 version;
@@ -137,6 +137,8 @@ struct slice {
         __u32 length_ns; /* saturates */
 };
 struct slices {
+        __u64 running;      /* address of the task that has the CPU, as the last switch said */
+        __u64 running_exec; /* its se.sum_exec_runtime then; prev_sum_exec_runtime is kept for fair tasks only */
         __u32 next;
         __u32 padding;
         struct slice slice[PRISM_SLICES];

@@ -75,8 +75,7 @@ static __always_inline __u32 histogram_bucket(__u64 ns) {
 
 /* Enters a wait that ended: `inside` ns of it in this generation, `full` ns in all. One hash operation a wait; the
  * waker is part of the key, so that `wake` can be derived from the same entry. */
-static __noinline bool wait_add(
-                struct thread_state *st, __u8 waker_kind, __u32 generation, __u64 inside, __u64 full) {
+static __noinline bool wait_add(struct thread_state *st, __u8 waker_kind, __u32 generation, __u64 inside, __u64 full) {
         void *map = bpf_map_lookup_elem(&wait_generations, &generation);
         struct prism_wait_key key = {};
         struct prism_wait_value *value;
@@ -284,8 +283,8 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         barrier();
 
         if (st->state != PRISM_STATE_RUN) {
-                /* It was not seen coming in, but the scheduler knows for how long it has had the CPU. */
-                __u64 run = slice_length(prev), in = now - run;
+                /* It was not seen coming in, but the scheduler knows for how long it has had the CPU since it left it. */
+                __u64 run = prev->se.sum_exec_runtime - st->exec_runtime, in = now - run;
 
                 if (in < st->since_ns || run > now)
                         in = st->since_ns;
@@ -306,6 +305,7 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         row->until_ns = now;
 
         st->since_ns = now;
+        st->exec_runtime = prev->se.sum_exec_runtime;
         if (bpf_core_field_exists(prev->sched_info.run_delay))
                 st->run_delay = prev->sched_info.run_delay;
 
@@ -397,7 +397,8 @@ SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task, int destination) {
         struct task_struct *running;
         struct thread_state *st;
-        __u32 generation;
+        __u32 generation, cpu, running_ns = 0;
+        struct slices *s;
         struct rq *rq;
         __u64 now;
 
@@ -414,10 +415,14 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int destination) {
         rq = task->se.cfs_rq->rq;
         running = rq->curr;
 
+        cpu = rq->cpu;
+        s = bpf_map_lookup_elem(&slices, &cpu);
+        if (s && running->pid != 0)
+                running_ns = slice_length(s, running);
+
         WRITE_ONCE(st->version, st->version + 1);
         barrier();
-        charge_off_cpu(task, st, generation, now, true, rq->cpu, running->pid == 0 ? NULL : running,
-                        slice_length(running));
+        charge_off_cpu(task, st, generation, now, true, cpu, running, running_ns);
         barrier();
         WRITE_ONCE(st->version, st->version + 1);
         return 0;

@@ -6,17 +6,22 @@
 
 #include "identity.bpf.h"
 
-static __always_inline __u32 slice_length(struct task_struct *task) {
-        __u64 length = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
+/* How long `task` has had the CPU whose slices these are: 0 if the switch to it was not delivered. */
+static __always_inline __u32 slice_length(const struct slices *s, struct task_struct *task) {
+        __u64 length = task->se.sum_exec_runtime - s->running_exec;
 
+        if (s->running != (__u64) task)
+                return 0;
         return length > 0xffffffff ? 0xffffffff : length;
 }
 
-/* Remembers that `prev` just ran on this CPU. Switches to idle leave nobody waiting and are not remembered; coming back
- * from idle leaves a mark at which walks stop. */
+/* Remembers that `prev` just ran on this CPU and that `next` runs now. Switches to idle leave nobody waiting and are not
+ * remembered; coming back from idle leaves a mark at which walks stop. */
 static __always_inline void slice_push(struct slices *s, struct task_struct *prev, struct task_struct *next) {
-        __u32 n = s->next;
+        __u32 n = s->next, length = slice_length(s, prev);
 
+        s->running = (__u64) next;
+        s->running_exec = next->se.sum_exec_runtime;
         if (next->pid == 0)
                 return;
         if (prev->pid == 0) {
@@ -26,7 +31,7 @@ static __always_inline void slice_push(struct slices *s, struct task_struct *pre
         } else {
                 s->slice[n & (PRISM_SLICES - 1)].task = (__u64) prev;
                 s->slice[n & (PRISM_SLICES - 1)].tgid = prev->tgid;
-                s->slice[n & (PRISM_SLICES - 1)].length_ns = slice_length(prev);
+                s->slice[n & (PRISM_SLICES - 1)].length_ns = length;
         }
         s->next = n + 1;
 }
