@@ -31,7 +31,7 @@ struct futex_mapping {
 static long futex_in_mapping(struct task_struct *task, struct vm_area_struct *vma, void *data) {
         struct futex_mapping *m = data;
 
-        if (!(vma->vm_flags & VM_SHARED))
+        if (!(vma->vm_flags & VM_MAYSHARE))
                 return 0;
         if (vma->vm_file) {
                 m->sequence = vma->vm_file->f_inode->i_sequence.counter;
@@ -40,11 +40,11 @@ static long futex_in_mapping(struct task_struct *task, struct vm_area_struct *vm
         return 0;
 }
 
-/* Fills space, address and shared of *r. A call without the private flag may still be on private memory (glibc joins
- * threads that way), so the mapping decides; where it cannot be asked (mmap lock held for writing, or before 5.17) the
- * futex counts as private, and as a loss. `task` is current, or asleep and looked at by an iterator. */
+/* Fills space, address and shared of *r. A call without the private flag may still be on private memory (glibc joins threads
+ * that way), so the mapping decides. Where it cannot be asked the futex counts as private, and as a loss: before 5.17, while
+ * the mmap lock is held for writing, and for a task that is not current (nothing keeps its mm while we look). */
 static __always_inline void futex_identify(
-                struct task_struct *task, __u64 address, bool private, struct prism_resource *r) {
+                struct task_struct *task, bool current, __u64 address, bool private, struct prism_resource *r) {
         struct futex_mapping mapping = { .address = address };
 
         r->space = address_space(task);
@@ -53,7 +53,7 @@ static __always_inline void futex_identify(
         if (private)
                 return;
 
-        if (!settings.has_find_vma) {
+        if (!settings.has_find_vma || !current) {
                 count_loss(PRISM_LOSS_FUTEX_KEY);
                 return;
         }

@@ -97,6 +97,7 @@ struct task_struct {
         struct thread_info thread_info;
         unsigned int __state;
         unsigned int flags;
+        int on_cpu;
         struct sched_entity se;
         struct sched_info sched_info; /* with CONFIG_SCHED_INFO, which CONFIG_SCHEDSTATS and delay accounting bring */
         struct mm_struct *mm;
@@ -168,7 +169,7 @@ struct bpf_iter__task {
 #define HARDIRQ_MASK 0x000f0000
 #define SOFTIRQ_OFFSET 0x00000100 /* serving one; the rest of the softirq byte only says that they are disabled */
 
-#define VM_SHARED 0x08
+#define VM_MAYSHARE 0x80 /* mapped shared; VM_SHARED is cleared where the descriptor cannot be written */
 #define PAGE_SHIFT 12
 
 #define CLONE_VFORK 0x00004000
@@ -177,6 +178,7 @@ struct bpf_iter__task {
 #ifndef EBUSY
 #define EBUSY 16
 #define E2BIG 7
+#define ENOENT 2
 #define EEXIST 17
 #endif
 

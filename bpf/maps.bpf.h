@@ -28,6 +28,7 @@ struct thread_state {
         __u64 ran_since_ns; /* when it last got the CPU */
         __u64 exec_runtime; /* se.sum_exec_runtime at the last switch to or from it */
         __u64 run_delay;    /* sched_info.run_delay when it left the CPU */
+        __u64 queued_ns;    /* its last stay in the run queue, which run_delay does not have yet */
         __u32 slot;
         __u32 version;
         __u8 state; /* enum prism_state */
@@ -35,10 +36,10 @@ struct thread_state {
         __u8 throttled;
         __u8 settled; /* a switch has been seen: from here on an odd state is a missed switch, not a bad first guess */
         __u8 follow;
+        __u8 inherited; /* its process is tracked since it was forked */
         /* Written by wakes, like the waker's identity below. */
         __u8 waker_kind;
         __u8 waker_untracked; /* all of the identity is filled */
-        __u8 padding;
         __u64 wake_ns; /* the last wake, of whatever sleep */
         __u64 waker_start_ns;
         __u32 waker_tid;
@@ -46,8 +47,8 @@ struct thread_state {
 
         struct prism_resource resource; /* of the current or last wait */
         __u64 user_address;
-        struct prism_resource interrupted; /* the wait before a stop, for restart_syscall */
-        __u64 interrupted_address;
+        struct prism_resource call;        /* the last wait that was a system call's own, for restart_syscall */
+        __u64 call_address;
         /* Addresses that went through a map are numbers to the verifier, which global functions insist on. */
         __u64 task;    /* its own */
         __u64 running; /* whoever has the CPU, for the moment of a migration */

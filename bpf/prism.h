@@ -163,7 +163,7 @@ struct prism_thread_info {
         unsigned int execs;      /* how often its process executed a new image */
         unsigned int follow;     /* enum prism_follow */
         unsigned int target;     /* number of the target that brought it in; children inherit it */
-        unsigned char inherited; /* came in as a new child or thread, not by a mark */
+        unsigned char inherited; /* its process came in as a new child, not by a mark */
         unsigned char padding[3];
         char comm[PRISM_COMM_LENGTH];
 };
@@ -263,6 +263,7 @@ struct prism_control {
         unsigned int mark_tgid;      /* iter_mark: the process to mark, in prismd's numbers; 0: release */
         unsigned int mark_follow;
         unsigned int mark_target;
+#define PRISM_UNMARK_ALL 0xffffffffU
         unsigned int unmark_tgid;         /* iter_mark: the process to release, in the kernel's own numbers */
         unsigned int pid_namespace_level; /* of prismd's; 0: the host's. iter_mark finds it when there is nothing to mark */
 };

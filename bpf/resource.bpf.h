@@ -50,10 +50,6 @@ static __always_inline __u8 call_class(const struct call *c) {
         return c->compat ? syscall_class_32[number] : syscall_class_64[number];
 }
 
-static __always_inline bool is_stop(const struct prism_resource *r) {
-        return r->kind == PRISM_KIND_SIGNAL && r->op >= PRISM_OP_STOPPED && r->op <= PRISM_OP_FROZEN;
-}
-
 /* Sets st->resource and st->user_address. `current` says that task runs right now, so that its memory can be read.
  *
  * The order matters: kernel workers carry registers that are not theirs; a stop hides the call it interrupted; and a
@@ -98,17 +94,14 @@ static __always_inline void resource_resolve(
         r.op = c.number | (c.compat ? PRISM_OP_COMPAT : 0);
         class = call_class(&c);
         if (class == SYSCALL_OTHER)
-                goto done;
+                goto call;
 
         if (class == SYSCALL_RESTART) {
-                /* Same arguments, but the number is lost: it is the wait that the signal interrupted. */
-                if (is_stop(&st->resource) && st->interrupted.kind) {
-                        st->resource = st->interrupted;
-                        st->user_address = st->interrupted_address;
-                        return;
+                /* Same arguments, but the number is lost: it goes on with the wait that a signal interrupted. */
+                if (st->call.kind) {
+                        r = st->call;
+                        user_address = st->call_address;
                 }
-                if (st->resource.kind && !is_stop(&st->resource))
-                        return;
                 goto done;
         }
 
@@ -122,7 +115,7 @@ static __always_inline void resource_resolve(
                 r.kind = PRISM_KIND_FUTEX;
                 r.op = futex_op(call_argument(&c, 1));
                 user_address = call_argument(&c, 0);
-                futex_identify(task, user_address, call_argument(&c, 1) & FUTEX_PRIVATE_FLAG, &r);
+                futex_identify(task, current, user_address, call_argument(&c, 1) & FUTEX_PRIVATE_FLAG, &r);
                 break;
         case SYSCALL_FUTEX2_WAKE: /* does not wait; what it blocks on now is on the way */
                 break;
@@ -130,7 +123,7 @@ static __always_inline void resource_resolve(
                 r.kind = PRISM_KIND_FUTEX;
                 r.op = PRISM_OP_FUTEX2_WAIT;
                 user_address = call_argument(&c, 0);
-                futex_identify(task, user_address, call_argument(&c, 3) & FUTEX2_PRIVATE, &r);
+                futex_identify(task, current, user_address, call_argument(&c, 3) & FUTEX2_PRIVATE, &r);
                 break;
         case SYSCALL_FUTEX_WAITV: {
                 struct futex_waitv first = {};
@@ -141,7 +134,7 @@ static __always_inline void resource_resolve(
                 r.kind = PRISM_KIND_FUTEX;
                 r.op = PRISM_OP_FUTEX_WAITV_ANY;
                 user_address = first.address;
-                futex_identify(task, user_address, first.flags & FUTEX2_PRIVATE, &r);
+                futex_identify(task, current, user_address, first.flags & FUTEX2_PRIVATE, &r);
                 break;
         }
         case SYSCALL_SLEEP:
@@ -171,11 +164,11 @@ static __always_inline void resource_resolve(
         }
         }
 
+call:
+        /* What the call itself waits for, which a restart after a signal goes on with. */
+        st->call = r;
+        st->call_address = user_address;
 done:
-        if (is_stop(&r) && !is_stop(&st->resource)) {
-                st->interrupted = st->resource;
-                st->interrupted_address = st->user_address;
-        }
         st->resource = r;
         st->user_address = user_address;
 }

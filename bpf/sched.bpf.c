@@ -10,6 +10,9 @@
 #include "slices.bpf.h"
 #include "waker.bpf.h"
 
+/* How far a wake is ahead of the switch at most: the waker waits for the switch to end. */
+#define EARLY_WAKE_NS 200000
+
 #ifdef PRISM_DROP_SWITCH_IN
 #define DROP_SWITCH_IN true
 #else
@@ -135,7 +138,7 @@ static __always_inline long scheduler_delay(struct task_struct *task, const stru
         if (!bpf_core_field_exists(task->sched_info.run_delay))
                 return -1;
         delay = task->sched_info.run_delay - st->run_delay;
-        if (queued && task->sched_info.last_queued) {
+        if (queued && bpf_core_field_exists(task->se.cfs_rq) && task->sched_info.last_queued) {
                 __u64 clock = task->se.cfs_rq->rq->clock;
 
                 if (clock > task->sched_info.last_queued)
@@ -164,6 +167,14 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
                 __u64 wake = READ_ONCE(st->wake_ns), inside;
                 __u8 waker_kind = st->waker_kind;
 
+                if (wake < st->since_ns && wake >= st->ran_since_ns && now - st->since_ns > EARLY_WAKE_NS) {
+                        long delay = scheduler_delay(task, st, queued_now);
+
+                        /* The waker was ahead of the switch, in the run that led to this sleep; then the thread has been
+                         * in the queue all the while. If not, that wake was for nothing, and the real one was missed. */
+                        if (delay >= 0 && now - st->since_ns > delay + EARLY_WAKE_NS)
+                                wake = 0;
+                }
                 if (wake < st->ran_since_ns) {
                         long delay = scheduler_delay(task, st, queued_now);
 
@@ -176,7 +187,6 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
                         if (st->settled)
                                 count_loss(PRISM_LOSS_MISSED_WAKE);
                 } else if (wake < st->since_ns)
-                        /* The waker was so fast that it came before the switch, in the run that led to this sleep. */
                         wake = st->since_ns;
                 if (wake > now)
                         wake = now;
@@ -195,6 +205,7 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
         }
 
         row->runqueue_ns += now - queued;
+        st->queued_ns = now - queued;
         if (st->throttled)
                 row->throttled_ns += now - queued;
         if (now > queued) {
@@ -225,6 +236,9 @@ static __always_inline void heal_missed_switch_out(
         __u64 run = task->se.sum_exec_runtime - st->exec_runtime, from, rest;
         long delay = scheduler_delay(task, st, true);
 
+        /* The account has the stay before the run too, which was charged when the run began. */
+        if (delay >= 0)
+                delay = delay > st->queued_ns ? delay - st->queued_ns : 0;
         if (!row)
                 return;
         from = row_open(row, st, generation);
@@ -327,9 +341,13 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         WRITE_ONCE(st->version, st->version + 1);
 }
 
+/* Not BPF_PROG(): that reads all arguments first, and reading the fourth fails the load before 5.18, also in a branch that is
+ * never taken. (preempt, prev, next, prev_state) */
 SEC("tp_btf/sched_switch")
-int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-                unsigned int prev_state_argument) {
+int sched_switch(__u64 *ctx) {
+        bool preempt = ctx[0];
+        struct task_struct *prev = (struct task_struct *) ctx[1];
+        struct task_struct *next = (struct task_struct *) ctx[2];
         __u32 cpu = bpf_get_smp_processor_id(), generation;
         struct thread_state *st;
         struct slices *s;
@@ -353,7 +371,10 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
                 if (st) {
                         /* The state as sched_switch saw it, where the kernel passes it (5.18); __state may have been
                          * changed since. */
-                        __u32 prev_state = settings.has_prev_state ? prev_state_argument : prev->__state;
+                        __u32 prev_state = prev->__state;
+
+                        if (settings.has_prev_state)
+                                prev_state = READ_ONCE(ctx[3]);
 
                         switch_out(prev, st, generation, now, preempt, prev_state);
                 }

@@ -17,6 +17,7 @@ static __always_inline bool thread_begin(struct task_struct *task, struct thread
         st->slot = slot;
         st->follow = follow;
         st->target = target;
+        st->inherited = inherited;
         /* First the identity: as soon as the storage is there, another CPU may charge time to the slot. */
         info_write(task, st->thread, slot, now, follow, target, inherited);
         if (!bpf_task_storage_get(&threads, task, st, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
@@ -41,7 +42,7 @@ int BPF_PROG(task_newtask, struct task_struct *task, unsigned long clone_flags) 
         bool new_process = !(clone_flags & CLONE_THREAD);
         __u64 now;
 
-        if (!current->bpf_storage)
+        if (!control.active || !current->bpf_storage)
                 return 0;
         parent = bpf_task_storage_get(&threads, current, 0, 0);
         if (!parent)
@@ -52,7 +53,7 @@ int BPF_PROG(task_newtask, struct task_struct *task, unsigned long clone_flags) 
         now = bpf_ktime_get_boot_ns();
         st.state = PRISM_STATE_RUNQUEUE;
         st.since_ns = st.ran_since_ns = now;
-        if (thread_begin(task, &st, now, parent->follow, parent->target, true) && new_process)
+        if (thread_begin(task, &st, now, parent->follow, parent->target, new_process || parent->inherited) && new_process)
                 send_event(task, PRISM_EVENT_PROCESS);
         return 0;
 }
@@ -116,7 +117,7 @@ static __always_inline void become_leader(struct task_struct *task, struct threa
         st->since_ns = now;
         barrier();
         WRITE_ONCE(st->version, st->version + 1);
-        info_write(task, st->thread, slot, now, st->follow, st->target, true);
+        info_write(task, st->thread, slot, now, st->follow, st->target, st->inherited);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -168,19 +169,22 @@ static __always_inline void first_state(struct task_struct *task, struct thread_
                 resource_resolve(task, task_state, false, st);
                 return;
         }
-        st->state = PRISM_STATE_RUNQUEUE;
+        st->state = BPF_CORE_READ(task, on_cpu) ? PRISM_STATE_RUN : PRISM_STATE_RUNQUEUE;
         st->resource.kind = PRISM_KIND_OTHER;
         st->resource.op = PRISM_OP_UNKNOWN;
 }
 
-/* Marks the threads of process control.mark_tgid and gives the reader one byte for each that was not tracked before, or
- * releases those of control.unmark_tgid. Sees the pid namespace of the task that created the iterator. */
+/* Marks the threads of process control.mark_tgid and gives the reader one byte for each that was not tracked before; those
+ * that were follow as control.mark_follow says from now on. Or releases those of control.unmark_tgid (all for
+ * PRISM_UNMARK_ALL) and gives a byte for each that could not be. Sees the pid namespace of the task that created the
+ * iterator. */
 SEC("iter/task")
 int iter_mark(struct bpf_iter__task *ctx) {
         struct task_struct *task = ctx->task;
         struct thread_state *st, fresh = {};
         __u8 one = 1;
         __u64 now;
+        int r;
 
         if (!task)
                 return 0;
@@ -190,8 +194,12 @@ int iter_mark(struct bpf_iter__task *ctx) {
                 return 0;
         }
         if (control.unmark_tgid) {
-                if (task->tgid == control.unmark_tgid)
-                        bpf_task_storage_delete(&threads, task);
+                if (!task->bpf_storage ||
+                                (control.unmark_tgid != PRISM_UNMARK_ALL && task->tgid != control.unmark_tgid))
+                        return 0;
+                r = bpf_task_storage_delete(&threads, task);
+                if (r != 0 && r != -ENOENT)
+                        bpf_seq_write(ctx->meta->seq, &one, sizeof(one));
                 return 0;
         }
 
@@ -200,9 +208,8 @@ int iter_mark(struct bpf_iter__task *ctx) {
 
         st = bpf_task_storage_get(&threads, task, 0, 0);
         if (st) {
-                /* Already followed for another target: it follows the more. */
-                if (control.mark_follow > st->follow)
-                        st->follow = control.mark_follow;
+                st->follow = control.mark_follow;
+                st->target = control.mark_target;
                 return 0;
         }
         if (task->flags & PF_EXITING && task->__state & TASK_DEAD)

@@ -82,7 +82,7 @@ static __always_inline void waitv_identify(struct task_struct *current, struct t
         }
         st->resource.op = PRISM_OP_FUTEX_WAITV;
         st->user_address = call_argument(&c, 0);
-        futex_identify(current, call_argument(&c, 0), private, &st->resource);
+        futex_identify(current, true, call_argument(&c, 0), private, &st->resource);
 }
 
 /* Notes in the wakee's state who wakes it. A tracked waker is found again by its number and start; of others the rest
@@ -101,7 +101,8 @@ static __always_inline void waker_note(struct thread_state *st) {
         st->waker_tid = current->pid;
         st->waker_tgid = current->tgid;
         st->waker_start_ns = current->start_boottime;
-        if (!current->bpf_storage) {
+        /* Storage may also be another program's. */
+        if (!current->bpf_storage || !bpf_task_storage_get(&threads, current, 0, 0)) {
                 st->waker_untracked = 1;
                 st->waker_user_tgid = user_process_number(current);
                 st->waker_user_tid = user_number(current);

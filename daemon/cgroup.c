@@ -35,6 +35,13 @@ static bool is_group(const char *directory) {
         return asprintf(&procs, "%s/cgroup.procs", directory) >= 0 && access(procs, F_OK) == 0;
 }
 
+bool cgroup_set_exists(const CgroupSet *s) {
+        for (size_t i = 0; i < s->n; i++)
+                if (!is_group(s->directories[i]))
+                        return false;
+        return s->n > 0;
+}
+
 typedef struct Mount {
         char directory[PATH_MAX];
         bool unified, systemd;
@@ -126,13 +133,13 @@ int cgroup_find(const char *path, CgroupSet *ret) {
 }
 
 /* Calls `found` for a group and all below it, the outer first. */
-static int walk(const char *directory, unsigned depth, int (*found)(const char *directory, void *userdata),
+static int walk(const char *directory, unsigned depth, int (*found)(const char *directory, unsigned depth, void *userdata),
                 void *userdata) {
         struct dirent *entry;
         DIR *d;
         int r;
 
-        r = found(directory, userdata);
+        r = found(directory, depth, userdata);
         if (r != 0 || depth >= DEPTH_MAX)
                 return r;
         d = opendir(directory);
@@ -154,17 +161,23 @@ static int walk(const char *directory, unsigned depth, int (*found)(const char *
 
 typedef struct FindUnit {
         const char *unit;
+        unsigned depth; /* of the one in `set` */
         CgroupSet set;
 } FindUnit;
 
-static int is_unit(const char *directory, void *userdata) {
+/* A user can have a group of the same name below one that was delegated: systemd's own lies higher. */
+static int is_unit(const char *directory, unsigned depth, void *userdata) {
         const char *name = strrchr(directory, '/') + 1;
         FindUnit *f = userdata;
 
         /* A leading underscore escapes names that a controller could claim. */
         if (!streq(name, f->unit) && !(name[0] == '_' && streq(name + 1, f->unit)))
                 return 0;
-        return set_add(&f->set, directory) ?: 1;
+        if (f->set.n > 0 && f->depth <= depth)
+                return 0;
+        cgroup_set_done(&f->set);
+        f->depth = depth;
+        return set_add(&f->set, directory);
 }
 
 static int find_unit_in_mount(const Mount *m, void *userdata) {
@@ -193,7 +206,7 @@ typedef struct Visit {
         void *userdata;
 } Visit;
 
-static int visit_group(const char *directory, void *userdata) {
+static int visit_group(const char *directory, unsigned depth, void *userdata) {
         _cleanup_fclose_ FILE *f = NULL;
         _cleanup_free_ char *path = NULL;
         Visit *v = userdata;

@@ -11,6 +11,8 @@ typedef struct CgroupSet {
 } CgroupSet;
 
 void cgroup_set_done(CgroupSet *s);
+/* Whether it is not empty and all its directories are still there. */
+bool cgroup_set_exists(const CgroupSet *s);
 
 /* `path` is below a cgroup mount ("/system.slice/x.service"), or a full path into one. The unified hierarchy wins, then
  * all v1 hierarchies that have it. -ENOENT if none has; -EINVAL for a path that is not absolute or has "..". */

@@ -8,7 +8,10 @@
 
 /* Names of futexes are looked up in /proc for this long a tick: the others get theirs when they are next waited for. */
 #define FUTEX_NAMES_TIME_NS (20 * NSEC_PER_MSEC)
+#define FUTEX_NAME_TRIES 3
 #define COLLECT_EVERY_TICKS 10
+/* Two flushes. */
+#define UNSEEN_NS (120 * NSEC_PER_SEC)
 
 struct Collector {
         Probes *probes;
@@ -21,6 +24,7 @@ struct Collector {
         unsigned n_by_slot;
         /* Slots whose thread ended: given back after one more turn of the generations, when no program can write them.
          * */
+        bool *on_its_way; /* [n_by_slot] */
         unsigned *ending, *ended;
         size_t n_ending, c_ending, n_ended, c_ended;
 
@@ -30,9 +34,8 @@ struct Collector {
         uint64_t kernel_losses[_PRISM_LOSS_MAX], recursion_misses; /* counted so far */
 
         /* During a tick. */
-        Batch *live, *recorded;
+        Batch *live, *recorded; /* `recorded` is NULL during a peek */
         uint64_t epoch;
-        int error;
 };
 
 int collector_new(Probes *probes, const RegistryLimits *limits, const CollectorHooks *hooks, Collector **ret) {
@@ -57,6 +60,7 @@ Collector *collector_free(Collector *c) {
                 return NULL;
         registry_free(c->registry);
         free(c->by_slot);
+        free(c->on_its_way);
         free(c->ending);
         free(c->ended);
         free(c);
@@ -77,14 +81,15 @@ Losses *collector_losses(Collector *c) {
 
 /* ---- Rows ---- */
 
-/* Whether this row also goes to the recorder; remembers the first failure to add one. */
+/* Whether this row also goes to the recorder. */
 static bool wanted(Collector *c, uint64_t from, uint64_t until) {
-        return c->hooks.wanted(from, until, c->hooks.userdata);
+        return c->recorded && c->hooks.wanted(from, until, c->hooks.userdata);
 }
 
+/* A row that cannot be had is counted, the others go on. */
 static void note(Collector *c, int r) {
-        if (r < 0 && c->error >= 0)
-                c->error = r;
+        if (r < 0)
+                losses_count(&c->losses, "collector", r == -ENOMEM ? "memory" : "map-not-drained", 1);
 }
 
 static void emit_thread_time(Collector *c, Thread *t, uint64_t from, uint64_t until, const BatchThreadTime *sums) {
@@ -154,10 +159,14 @@ static Resource *resource_of(Collector *c, Thread *t, const struct prism_resourc
                 note(c, -ENOMEM);
                 return NULL;
         }
-        if (!resource->name_known && t->process->pid && boot_now() < c->futex_names_until_ns) {
-                resource->name_known = true;
+        if (resource->name_tries < FUTEX_NAME_TRIES && t->process->pid && !t->process->exit_boot_ns &&
+                        boot_now() < c->futex_names_until_ns) {
+                resource->name_tries++;
                 resource->name = futex_name(t->process->pid, user_address);
-                resource->described = 0;
+                if (resource->name) {
+                        resource->name_tries = FUTEX_NAME_TRIES;
+                        resource->described = 0;
+                }
         }
         return resource;
 }
@@ -184,7 +193,8 @@ static void emit_stretch(Collector *c, Thread *t, const Stretch *s) {
         if (s->state == PRISM_STATE_RUN) {
                 sums.run_ns = s->until - from;
                 emit_thread_time(c, t, from, s->until, &sums);
-                t->accounted_ns = s->until;
+                if (c->recorded)
+                        t->accounted_ns = s->until;
                 return;
         }
 
@@ -207,7 +217,8 @@ static void emit_stretch(Collector *c, Thread *t, const Stretch *s) {
                                         &(BatchWait){ .op = op_name(s->resource.op), .total_ns = waited });
         }
         emit_ran_instead(c, t, from, s->until, NULL, sums.runqueue_ns);
-        t->accounted_ns = s->until;
+        if (c->recorded)
+                t->accounted_ns = s->until;
 }
 
 /* ---- Threads and processes ---- */
@@ -228,11 +239,11 @@ static void process_refresh(Process *p) {
         p->described = 0;
 }
 
-static Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char *comm) {
-        Process *p = registry_add_process(c->registry, id);
+static Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char *comm, bool observed) {
+        Process *p = registry_add_process(c->registry, id, observed);
 
         if (!p) {
-                losses_count(&c->losses, "collector", errno == ENOSPC ? "process-limit" : "memory", 1);
+                losses_count(&c->losses, "collector", errno != ENOSPC ? "memory" : observed ? "observed-limit" : "process-limit", 1);
                 return NULL;
         }
         p->pid = pid;
@@ -248,9 +259,13 @@ static Process *process_of_info(Collector *c, const struct prism_thread_info *in
         bool first = !p || p->live_threads == 0;
 
         if (!p) {
-                p = process_add(c, &id, info->user_tgid, info->comm);
+                p = process_add(c, &id, info->user_tgid, info->comm, false);
                 if (!p)
                         return NULL;
+        }
+        if (first && !registry_list_process(c->registry, p)) {
+                losses_count(&c->losses, "collector", "process-limit", 1);
+                return NULL;
         }
         p->ppid = info->user_parent_tgid;
         p->uid = info->uid;
@@ -279,10 +294,15 @@ static void thread_comm(Thread *t, const char *comm) {
 }
 
 static void slot_end(Collector *c, unsigned slot) {
-        if (GROW(c->ending, c->n_ending, c->c_ending) >= 0)
-                c->ending[c->n_ending++] = slot;
-        else
+        if (slot >= c->n_by_slot || c->on_its_way[slot])
+                return;
+        c->by_slot[slot] = NULL;
+        if (GROW(c->ending, c->n_ending, c->c_ending) < 0) {
                 losses_count(&c->losses, "collector", "memory", 1);
+                return;
+        }
+        c->on_its_way[slot] = true;
+        c->ending[c->n_ending++] = slot;
 }
 
 static void thread_end(Collector *c, Thread *t, uint64_t exit_ns, bool exited) {
@@ -298,14 +318,14 @@ static void thread_end(Collector *c, Thread *t, uint64_t exit_ns, bool exited) {
         recorded = c->recorded && t->described == c->epoch;
         t->described = 0;
         if (t->slot < c->n_by_slot && c->by_slot[t->slot] == t)
-                c->by_slot[t->slot] = NULL;
-        slot_end(c, t->slot);
+                slot_end(c, t->slot);
 
         p->used_ns = exit_ns;
         if (p->live_threads > 0 && --p->live_threads == 0) {
                 if (exited)
                         p->exit_boot_ns = exit_ns;
                 p->described = 0;
+                registry_unlist_process(c->registry, p);
                 c->hooks.process_gone(p, c->hooks.userdata);
         }
         /* No row may follow that would bring the end with it. */
@@ -314,16 +334,22 @@ static void thread_end(Collector *c, Thread *t, uint64_t exit_ns, bool exited) {
 }
 
 static int slots_grow(Collector *c, unsigned n) {
-        Thread **grown;
+        Thread **threads;
+        bool *flags;
 
         if (n <= c->n_by_slot)
                 return 0;
         n = MAX(n, c->n_by_slot * 2);
-        grown = reallocarray(c->by_slot, n, sizeof(*grown));
-        if (!grown)
+        threads = reallocarray(c->by_slot, n, sizeof(*threads));
+        if (!threads)
                 return -ENOMEM;
-        memset(grown + c->n_by_slot, 0, (n - c->n_by_slot) * sizeof(*grown));
-        c->by_slot = grown;
+        c->by_slot = threads;
+        flags = reallocarray(c->on_its_way, n, sizeof(*flags));
+        if (!flags)
+                return -ENOMEM;
+        c->on_its_way = flags;
+        memset(threads + c->n_by_slot, 0, (n - c->n_by_slot) * sizeof(*threads));
+        memset(flags + c->n_by_slot, 0, (n - c->n_by_slot) * sizeof(*flags));
         c->n_by_slot = n;
         return 0;
 }
@@ -333,7 +359,7 @@ static void scan_slot(Collector *c, unsigned slot) {
         struct prism_thread_info info;
         Process *p;
 
-        if (t && t->info_sequence == probes_info_sequence(c->probes, slot))
+        if (c->on_its_way[slot] || (t && t->info_sequence == probes_info_sequence(c->probes, slot)))
                 return;
         if (!probes_thread_info(c->probes, slot, &info) || info.thread == 0)
                 return;
@@ -343,7 +369,7 @@ static void scan_slot(Collector *c, unsigned slot) {
                 Identity id = { .start_boot_ns = info.start_ns, .number = info.tid };
 
                 t = registry_thread_by_handle(c->registry, info.thread);
-                if (t) /* ended already; the slot is on its way back */
+                if (t) /* it has gone on to another slot, as the leader of its process */
                         return;
                 p = process_of_info(c, &info);
                 if (!p)
@@ -361,6 +387,11 @@ static void scan_slot(Collector *c, unsigned slot) {
                 p->live_threads++;
                 if (p->live_threads == 1)
                         p->execs = info.execs;
+                else if (info.tid == info.tgid) {
+                        /* A thread that executed an image took the leader's place. */
+                        p->execs = info.execs;
+                        process_refresh(p);
+                }
                 c->by_slot[slot] = t;
         }
         t->info_sequence = info.sequence;
@@ -381,6 +412,19 @@ void collector_scan(Collector *c) {
         }
         for (unsigned slot = 0; slot < n; slot++)
                 scan_slot(c, slot);
+}
+
+void collector_forget_all(Collector *c, uint64_t boundary_ns) {
+        unsigned n = MIN(probes_slots(c->probes), c->n_by_slot);
+
+        for (unsigned slot = 0; slot < n; slot++) {
+                struct prism_thread_info info;
+
+                if (c->by_slot[slot])
+                        thread_end(c, c->by_slot[slot], boundary_ns, false);
+                else if (probes_thread_info(c->probes, slot, &info) && info.thread != 0)
+                        slot_end(c, slot);
+        }
 }
 
 void collector_forget_process(Collector *c, Process *p, uint64_t boundary_ns) {
@@ -476,7 +520,7 @@ static Thread *waker_of(Collector *c, const struct prism_wait_key *key, const st
                 process_id.start_boot_ns = key->waker_start_ns;
         p = registry_process(c->registry, &process_id);
         if (!p)
-                p = process_add(c, &process_id, value->waker_user_tgid, value->waker_comm);
+                p = process_add(c, &process_id, value->waker_user_tgid, value->waker_comm, true);
         if (!p)
                 return NULL;
         t = registry_add_thread(c->registry, &id, 0, p);
@@ -607,17 +651,15 @@ static int collect_insteads(Collector *c, unsigned idle) {
                 memcpy(comm, values[i].comm, PRISM_COMM_LENGTH);
                 p = registry_process(c->registry, &id);
                 if (!p)
-                        p = process_add(c, &id, values[i].user_tgid, comm);
+                        p = process_add(c, &id, values[i].user_tgid, comm, true);
                 emit_ran_instead(c, t, t->row_from_ns, t->row_until_ns, p, values[i].total_ns);
         }
         return 0;
 }
 
-/* Writes out the state that each thread has been in since before `boundary`. Threads that the iterator does not know
- * any more have ended without our seeing it. */
-static int collect_inflight(Collector *c, uint64_t boundary) {
+/* Writes out the state that each thread has been in since before `boundary`. */
+static int emit_inflight(Collector *c, uint64_t boundary) {
         _cleanup_free_ struct prism_inflight *states = NULL;
-        Thread *next;
         size_t n;
         int r;
 
@@ -630,7 +672,7 @@ static int collect_inflight(Collector *c, uint64_t boundary) {
 
                 if (!t || !t->live)
                         continue;
-                t->row_tick = c->tick; /* seen */
+                t->seen_ns = boundary;
                 if (s->since_ns >= boundary)
                         continue;
                 emit_stretch(c, t,
@@ -645,18 +687,31 @@ static int collect_inflight(Collector *c, uint64_t boundary) {
                                                 .throttled = s->throttled,
                                 });
         }
-        for (Thread *t = registry_threads(c->registry); t; t = next) {
-                next = t->hh_handle.next;
-                if (t->live && t->row_tick != c->tick && t->accounted_ns < boundary) {
-                        /* It may have ended just now: then its last row is in the generation that runs, and is
-                         * collected next. */
-                        if (t->accounted_ns + NSEC_PER_SEC * 120 < boundary) {
-                                losses_count(&c->losses, "collector", "exit-unseen", 1);
-                                thread_end(c, t, t->accounted_ns, true);
-                        }
-                }
-        }
         return 0;
+}
+
+/* A thread that no iterator has met for two minutes and that has accounted for nothing either has ended without our seeing
+ * it. Its slot is not given back: it may be wrong. */
+static void end_unseen(Collector *c, uint64_t boundary) {
+        for (Thread *t = registry_threads(c->registry); t; t = t->hh_handle.next) {
+                if (!t->live || MAX(t->seen_ns, t->accounted_ns) + UNSEEN_NS > boundary)
+                        continue;
+                losses_count(&c->losses, "collector", "exit-unseen", 1);
+                if (t->slot < c->n_by_slot && c->by_slot[t->slot] == t)
+                        c->by_slot[t->slot] = NULL;
+                c->on_its_way[t->slot] = true; /* for ever */
+                thread_end(c, t, t->accounted_ns, true);
+        }
+}
+
+int collector_peek(Collector *c, Batch *b) {
+        int r;
+
+        c->live = b;
+        c->recorded = NULL;
+        r = emit_inflight(c, boot_now());
+        c->live = NULL;
+        return r;
 }
 
 static void collect_losses(Collector *c, uint64_t boundary) {
@@ -688,8 +743,10 @@ static void release_slots(Collector *c) {
         unsigned *array = c->ended;
         size_t capacity = c->c_ended;
 
-        for (size_t i = 0; i < c->n_ended; i++)
+        for (size_t i = 0; i < c->n_ended; i++) {
+                c->on_its_way[c->ended[i]] = false;
                 probes_slot_release(c->probes, c->ended[i]);
+        }
         c->ended = c->ending;
         c->n_ended = c->n_ending;
         c->c_ended = c->c_ending;
@@ -718,7 +775,6 @@ int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recor
         c->live = live;
         c->recorded = recorded;
         c->epoch = c->hooks.epoch(c->hooks.userdata);
-        c->error = 0;
         c->tick++;
         c->futex_names_until_ns = boot_now() + FUTEX_NAMES_TIME_NS;
 
@@ -729,8 +785,10 @@ int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recor
                 collect_row(c, idle, slot);
         note(c, collect_waits(c, idle));
         note(c, collect_insteads(c, idle));
-        if (flush)
-                note(c, collect_inflight(c, boundary));
+        if (flush) {
+                note(c, emit_inflight(c, boundary));
+                end_unseen(c, boundary);
+        }
         collect_losses(c, boundary);
         if (recorded->n_thread_times > 0 && c->clock_described != c->epoch) {
                 note(c,
@@ -742,10 +800,6 @@ int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recor
                 registry_collect(c->registry, boundary);
 
         c->live = c->recorded = NULL;
-        if (c->error < 0) {
-                losses_count(&c->losses, "collector", "memory", 1);
-                return c->error;
-        }
         *ret_live = TAKE_PTR(live);
         *ret_recorded = TAKE_PTR(recorded);
         *ret_boundary_ns = boundary;

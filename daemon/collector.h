@@ -16,8 +16,8 @@ typedef struct CollectorHooks {
         bool (*wanted)(uint64_t from_boot_ns, uint64_t until_boot_ns, void *userdata);
         /* Grows when the store may have missed descriptions: all is described again. Never 0. */
         uint64_t (*epoch)(void *userdata);
-        /* A process was seen for the first time as a tracked one; decides which targets it belongs to. `parent` is its
-         * parent if that is known. */
+        /* A process was seen for the first time as a tracked one: decides which targets it belongs to; without any it
+         * will be released. `parent` is its parent if that is known. */
         void (*process_found)(Process *p, Process *parent, const struct prism_thread_info *info, void *userdata);
         void (*process_gone)(Process *p, void *userdata);
         void *userdata;
@@ -41,5 +41,11 @@ void collector_scan(Collector *c);
  * rows. */
 int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recorded, uint64_t *ret_boundary_ns);
 
+/* Rows of the states in flight right now, without closing an interval: for a look at this moment. They are not counted as
+ * written out. */
+int collector_peek(Collector *c, Batch *b);
+
 /* Ends a process's threads here, after the kernel side released them. */
 void collector_forget_process(Collector *c, Process *p, uint64_t boundary_ns);
+/* The same for all, and for slots that never made it to a thread. */
+void collector_forget_all(Collector *c, uint64_t boundary_ns);

@@ -20,3 +20,9 @@ void config_defaults(Config *c);
 /* Reads a file over what is set. Unknown keys and bad values are logged with file and line and left out. -ENOENT and
  * others from opening. */
 int config_read(Config *c, const char *path);
+/* Reads a file and then, in order of their names, the drop-ins: those in FILE.d that end in .conf; one of them must be there. */
+int config_load(Config *c, const char *path);
+
+/* A running prismd can change some limits; what the kernel side and the tables were made with needs a new start. */
+bool config_restart_needed(const Config *now, const Config *wanted);
+void config_apply(Config *now, const Config *wanted);

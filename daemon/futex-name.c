@@ -9,11 +9,13 @@
 #include "proc.h"
 
 #define MAPS_LIMIT (4 * 1024 * 1024)
-#define STACKS_LIMIT 256 /* threads whose stack pointer is read to find the owner of a mapping */
+#define SYMBOLS_LIMIT (32 * 1024 * 1024) /* bytes of a symbol table, and of its names */
+#define SYMBOL_TABLES_LIMIT 2            /* .symtab and .dynsym */
+#define STACKS_LIMIT 256                 /* threads whose stack pointer is read to find the owner of a mapping */
 
 bool mapping_parse(char *line, Mapping *ret) {
         unsigned long long start, end, offset;
-        char permissions[5];
+        char permissions[5] = "";
         int n = 0;
 
         if (sscanf(line, "%llx-%llx %4s %llx %*s %*s%n", &start, &end, permissions, &offset, &n) < 4 || n == 0)
@@ -29,46 +31,78 @@ bool mapping_parse(char *line, Mapping *ret) {
         return true;
 }
 
-/* The data symbol that covers a virtual address of an ELF file; its loading bias is found from the segment that maps
- * `offset`. */
+/* Whether the tables of an ELF file are of the size that programs have: libelf takes memory for as many as the file claims to
+ * hold when their numbers do not fit into the header, and the file is the target's. */
+static bool elf_is_modest(int fd) {
+        union {
+                unsigned char ident[EI_NIDENT];
+                Elf32_Ehdr narrow;
+                Elf64_Ehdr wide;
+        } h;
+
+        if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || memcmp(h.ident, ELFMAG, SELFMAG) != 0)
+                return false;
+        if (h.ident[EI_CLASS] == ELFCLASS32)
+                return h.narrow.e_shnum > 0 && h.narrow.e_phnum != PN_XNUM;
+        return h.wide.e_shnum > 0 && h.wide.e_phnum != PN_XNUM;
+}
+
+/* The address as the file was linked. A page can hold the end of one segment and the beginning of the next, so the byte itself tells
+ * which it is; behind the bytes of the file (.bss), a segment that is larger in memory and can be written. */
+static bool elf_address(Elf *elf, uint64_t offset, bool behind_file, uint64_t *ret) {
+        size_t n = 0;
+
+        if (elf_getphdrnum(elf, &n) != 0)
+                return false;
+        for (int in_memory = behind_file; in_memory <= 1; in_memory++)
+                for (size_t i = 0; i < n; i++) {
+                        GElf_Phdr segment;
+
+                        if (!gelf_getphdr(elf, (int) i, &segment) || segment.p_type != PT_LOAD ||
+                                        offset < segment.p_offset)
+                                continue;
+                        if (in_memory && (!(segment.p_flags & PF_W) || offset - segment.p_offset < segment.p_filesz))
+                                continue;
+                        if (offset - segment.p_offset >= (in_memory ? segment.p_memsz : segment.p_filesz))
+                                continue;
+                        *ret = segment.p_vaddr + (offset - segment.p_offset);
+                        return true;
+                }
+        return false;
+}
+
+static bool section_is_modest(Elf_Scn *section) {
+        GElf_Shdr header;
+
+        return gelf_getshdr(section, &header) && header.sh_size <= SYMBOLS_LIMIT;
+}
+
+/* The data symbol that covers a place in an ELF file, which is counted from the first byte of a mapping of it. The file is read and
+ * not mapped: its owner could cut it meanwhile, and that would be our end. */
 static char *elf_symbol(int fd, uint64_t file_offset, bool behind_file, uint64_t distance) {
         _cleanup_free_ char *best = NULL;
         Elf_Scn *section = NULL;
         uint64_t address = 0;
-        bool found = false;
-        size_t n = 0;
+        unsigned tables = 0;
+        bool found;
         Elf *elf;
 
-        if (elf_version(EV_CURRENT) == EV_NONE)
+        if (elf_version(EV_CURRENT) == EV_NONE || !elf_is_modest(fd))
                 return NULL;
-        elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+        elf = elf_begin(fd, ELF_C_READ, NULL);
         if (!elf)
                 return NULL;
+        found = elf_address(elf, file_offset + distance, behind_file, &address);
 
-        /* The address as the file was linked: in the segment that holds the offset, or, behind a mapping of the file
-         * (.bss), counted from that mapping's first byte. */
-        if (elf_getphdrnum(elf, &n) == 0)
-                for (size_t i = 0; i < n && !found; i++) {
-                        GElf_Phdr segment;
-
-                        if (!gelf_getphdr(elf, (int) i, &segment) || segment.p_type != PT_LOAD)
-                                continue;
-                        uint64_t page_start = segment.p_offset & ~UINT64_C(4095);
-
-                        if (file_offset < page_start || file_offset >= segment.p_offset + MAX(segment.p_filesz, 1u))
-                                continue;
-                        if (behind_file && segment.p_memsz <= segment.p_filesz)
-                                continue;
-                        address = segment.p_vaddr + (file_offset + distance) - segment.p_offset;
-                        found = true;
-                }
-
-        while (found && !best && (section = elf_nextscn(elf, section))) {
+        while (found && !best && tables < SYMBOL_TABLES_LIMIT && (section = elf_nextscn(elf, section))) {
                 GElf_Shdr header;
                 Elf_Data *data;
 
                 if (!gelf_getshdr(section, &header) || (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) ||
-                                header.sh_entsize == 0)
+                                header.sh_entsize < sizeof(Elf32_Sym))
+                        continue;
+                tables++;
+                if (!section_is_modest(section) || !section_is_modest(elf_getscn(elf, header.sh_link)))
                         continue;
                 data = elf_getdata(section, NULL);
                 for (size_t i = 0; data && i < header.sh_size / header.sh_entsize; i++) {

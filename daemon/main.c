@@ -98,7 +98,7 @@ static int parse_options(int argc, char *argv[], ManagerOptions *options, const 
 }
 
 int main(int argc, char *argv[]) {
-        static const char default_config[] = "/etc/prism/prismd.conf";
+        static const char default_config[] = "/etc/prism/prismd.conf", default_drop_ins[] = "/etc/prism/prismd.conf.d";
         const char *addresses[ADDRESSES_MAX + 1] = {};
         _cleanup_(manager_freep) Manager *m = NULL;
         _cleanup_free_ char *error = NULL;
@@ -106,7 +106,7 @@ int main(int argc, char *argv[]) {
         int r;
 
         options.state_dir = isempty(getenv("PRISM_STATE_DIR")) ? PRISM_DEFAULT_STATE_DIR : getenv("PRISM_STATE_DIR");
-        if (access(default_config, F_OK) == 0)
+        if (access(default_config, F_OK) == 0 || access(default_drop_ins, F_OK) == 0)
                 options.config_file = default_config;
         r = parse_options(argc, argv, &options, addresses);
         if (r <= 0)

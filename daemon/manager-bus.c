@@ -65,9 +65,7 @@ static int track_by_name(sd_bus_message *message, Manager *m, TargetKind kind, s
         const char *argument;
         int r;
 
-        r = server_check_access(message, error);
-        if (r >= 0)
-                r = sd_bus_message_read(message, "s", &argument);
+        r = sd_bus_message_read(message, "s", &argument);
         return r < 0 ? r : track(message, m, kind, argument, error);
 }
 
@@ -76,9 +74,7 @@ static int method_track_process(sd_bus_message *message, void *userdata, sd_bus_
         uint32_t pid;
         int r;
 
-        r = server_check_access(message, error);
-        if (r >= 0)
-                r = sd_bus_message_read(message, "u", &pid);
+        r = sd_bus_message_read(message, "u", &pid);
         if (r < 0)
                 return r;
         if (pid == 0)
@@ -105,9 +101,7 @@ static int method_untrack(sd_bus_message *message, void *userdata, sd_bus_error 
         const char *path;
         int r;
 
-        r = server_check_access(message, error);
-        if (r >= 0)
-                r = sd_bus_message_read(message, "o", &path);
+        r = sd_bus_message_read(message, "o", &path);
         if (r >= 0)
                 r = bus_read_options(message, NULL, 0, error);
         if (r >= 0)
@@ -142,9 +136,7 @@ static int method_list_targets(sd_bus_message *message, void *userdata, sd_bus_e
         char **paths = NULL;
         int r;
 
-        r = server_check_access(message, error);
-        if (r >= 0)
-                r = bus_read_options(message, NULL, 0, error);
+        r = bus_read_options(message, NULL, 0, error);
         if (r >= 0)
                 r = target_enumerate(NULL, NULL, userdata, &paths, error);
         return r < 0 ? r : reply_paths(message, paths);
@@ -188,9 +180,7 @@ static int method_start_recording(sd_bus_message *message, void *userdata, sd_bu
         Manager *m = userdata;
         int r;
 
-        r = server_check_access(message, error);
-        if (r >= 0)
-                r = sd_bus_message_read(message, "s", &name);
+        r = sd_bus_message_read(message, "s", &name);
         if (r >= 0)
                 r = bus_read_options(message, options, ELEMENTSOF(options), error);
         if (r < 0)
@@ -217,9 +207,7 @@ static int find_recording(sd_bus_message *message, Manager *m, Recording **ret, 
         const char *path;
         int r;
 
-        r = server_check_access(message, error);
-        if (r >= 0)
-                r = sd_bus_message_read(message, "o", &path);
+        r = sd_bus_message_read(message, "o", &path);
         if (r >= 0)
                 r = bus_read_options(message, NULL, 0, error);
         if (r >= 0)
@@ -262,9 +250,7 @@ static int method_list_recordings(sd_bus_message *message, void *userdata, sd_bu
         char **paths = NULL;
         int r;
 
-        r = server_check_access(message, error);
-        if (r >= 0)
-                r = bus_read_options(message, NULL, 0, error);
+        r = bus_read_options(message, NULL, 0, error);
         if (r >= 0)
                 r = recording_enumerate(NULL, NULL, userdata, &paths, error);
         return r < 0 ? r : reply_paths(message, paths);
@@ -379,9 +365,7 @@ static int method_get_status(sd_bus_message *message, void *userdata, sd_bus_err
         Registry *registry = collector_registry(m->collector);
         int r;
 
-        r = server_check_access(message, error);
-        if (r >= 0)
-                r = bus_read_options(message, NULL, 0, error);
+        r = bus_read_options(message, NULL, 0, error);
         if (r >= 0)
                 r = sd_bus_message_new_method_return(message, &reply);
         if (r >= 0)
@@ -433,11 +417,9 @@ static void answer_snapshot(int r, int fd, const char *error, void *userdata) {
 static int method_get_snapshot(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         int r;
 
-        r = server_check_access(message, error);
+        r = bus_read_options(message, NULL, 0, error);
         if (r >= 0)
-                r = bus_read_options(message, NULL, 0, error);
-        if (r >= 0)
-                r = manager_snapshot(userdata, answer_snapshot, message);
+                r = manager_snapshot(userdata, answer_snapshot, message, error);
         if (r < 0)
                 return r;
         sd_bus_message_ref(message);

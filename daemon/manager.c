@@ -15,6 +15,7 @@
 #include "../dbus/names.h"
 #include "log.h"
 #include "manager-bus.h"
+#include "messages.h"
 #include "proc.h"
 #include "server.h"
 
@@ -26,22 +27,36 @@
 /* Command patterns also match names that a process gives itself: all of /proc is read so often. */
 #define RESCAN_EVERY_TICKS 10
 #define RLIMIT_FILES 65536
+#define DESCENDANTS_DEPTH_MAX 64
+#define REPAIRS_PER_FLUSH 256
+#define RELEASE_TRIES_MAX 20
 
 /* Identifies prism when the machine id is made into one that only prism knows. */
 static const sd_id128_t application_id = SD_ID128_MAKE(4d, 1f, 0a, 6e, 7c, 2b, 48, 3d, 9e, 55, 8b, 1c, 60, d2, 37, fa);
 
 /* ---- Collecting ---- */
 
-static void live_push(Manager *m, Batch *b) {
-        while (m->n_live > 0 && (m->n_live == LIVE_BATCHES_MAX || m->live_bytes + batch_bytes(b) > LIVE_BYTES_MAX)) {
-                Batch *oldest = m->live[m->first_live];
+static void live_trim(Manager *m, uint64_t now, size_t more_bytes) {
+        while (m->n_live > 0 && (m->n_live == LIVE_BATCHES_MAX || m->live_bytes + more_bytes > LIVE_BYTES_MAX ||
+                                                m->live[m->first_live].boundary_ns + LIVE_NS < now)) {
+                Batch *oldest = m->live[m->first_live].batch;
 
                 m->live_bytes -= batch_bytes(oldest);
                 batch_unref(oldest);
                 m->first_live = (m->first_live + 1) % LIVE_BATCHES_MAX;
                 m->n_live--;
         }
-        m->live[(m->first_live + m->n_live) % LIVE_BATCHES_MAX] = batch_ref(b);
+}
+
+static void live_push(Manager *m, Batch *b, uint64_t boundary) {
+        unsigned i;
+
+        live_trim(m, boundary, batch_bytes(b));
+        if (batch_rows(b) == 0)
+                return;
+        i = (m->first_live + m->n_live) % LIVE_BATCHES_MAX;
+        m->live[i].batch = batch_ref(b);
+        m->live[i].boundary_ns = boundary;
         m->n_live++;
         m->live_bytes += batch_bytes(b);
 }
@@ -63,7 +78,7 @@ int manager_collect(Manager *m, bool flush, uint64_t *ret_boundary_ns) {
         }
         if (flush)
                 m->last_flush_ns = boundary;
-        live_push(m, live);
+        live_push(m, live, boundary);
         report_losses(m, live);
         if (recorder_is_recording(m->recorder))
                 recorder_give(m->recorder, recorded);
@@ -94,11 +109,11 @@ Target *manager_target(Manager *m, uint32_t number) {
 }
 
 static void update_active(Manager *m) {
-        bool open = false;
+        bool commands = false;
 
         for (Target *t = m->targets; t; t = t->next)
-                open = open || target_is_open(t);
-        probes_set_active(m->probes, m->targets, open);
+                commands = commands || t->kind == TARGET_COMMAND;
+        probes_set_active(m->probes, m->targets, commands);
 }
 
 static void on_process_found(Process *p, Process *parent, const struct prism_thread_info *info, void *userdata) {
@@ -111,9 +126,9 @@ static void on_process_found(Process *p, Process *parent, const struct prism_thr
                         if (t && t->follow >= PRISM_FOLLOW_CHILDREN)
                                 (void) process_add_target(p, t->number);
                 }
-        if (p->n_targets == 0)
+        if (p->n_targets == 0 && manager_target(m, info->target))
                 (void) process_add_target(p, info->target);
-        t = manager_target(m, p->targets[0]);
+        t = p->n_targets > 0 ? manager_target(m, p->targets[0]) : NULL;
         if (t)
                 process_set_text(&p->target, t->name);
         log_debug("following process %u (%s) for %s", p->pid, p->comm, t ? t->name : "no target");
@@ -155,7 +170,8 @@ static void target_unlink(Manager *m, Target *t) {
 static void target_remove(Manager *m, Target *t) {
         target_unlink(m, t);
         manager_bus_target_removed(m, t);
-        log_info("no longer following %s", t->name);
+        log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_TARGET_REMOVED, .target = t->name, .pid = t->pid },
+                        "no longer following %s", t->name);
         target_free(t);
 }
 
@@ -181,18 +197,59 @@ static void on_process_gone(Process *p, void *userdata) {
         }
 }
 
+/* The most that any target of a process asks for, and one of them to name it after. */
+static enum prism_follow follow_of(Manager *m, const Process *p, uint32_t *ret_target) {
+        enum prism_follow follow = PRISM_FOLLOW_NONE;
+
+        for (size_t i = 0; i < p->n_targets; i++) {
+                const Target *t = manager_target(m, p->targets[i]);
+
+                if (!t)
+                        continue;
+                if (i == 0 || t->follow > follow)
+                        *ret_target = t->number;
+                follow = MAX(follow, t->follow);
+        }
+        return follow;
+}
+
+/* Releases processes that no target wants: those of a target that went, and what they forked meanwhile. Returns how many. */
+static unsigned release_orphans(Manager *m, uint64_t boundary) {
+        unsigned n = 0;
+
+        for (Process *p = registry_processes(collector_registry(m->collector)); p; p = p->hh.next) {
+                int r;
+
+                if (p->live_threads == 0 || p->n_targets > 0)
+                        continue;
+                r = probes_unmark(m->probes, (uint32_t) p->identity.number);
+                if (r < 0) {
+                        log_warning("cannot release process %u: %s", p->pid, strerror(-r));
+                        continue;
+                }
+                collector_forget_process(m->collector, p, boundary);
+                n++;
+        }
+        return n;
+}
+
 typedef struct Follow {
         Manager *manager;
         Target *target;
+        unsigned depth;  /* of descendants */
+        uint64_t parent; /* key of the process whose children these are, 0 for the target's own */
         unsigned found, refused;
 } Follow;
 
-/* Brings a process into a target. Returns 0 also when it cannot be had; counts in Follow tell. */
+/* Brings a process into a target, and, if that follows children, those it has. Returns 0 also when it cannot be had; counts
+ * in Follow tell. */
 static int follow_process(uint32_t pid, void *userdata) {
         Follow *f = userdata;
         Manager *m = f->manager;
         Registry *registry = collector_registry(m->collector);
         Process *p = registry_process_by_pid(registry, pid);
+        enum prism_follow follow = f->target->follow;
+        uint32_t target = f->target->number;
         ProcStatus status;
         int r;
 
@@ -204,48 +261,105 @@ static int follow_process(uint32_t pid, void *userdata) {
                 f->refused++;
                 return 0;
         }
-        r = probes_mark(m->probes, pid, f->target->follow, f->target->number);
+        if (p) {
+                r = process_add_target(p, f->target->number);
+                if (r < 0)
+                        return r;
+                follow = follow_of(m, p, &target);
+        }
+        r = probes_mark(m->probes, pid, follow, target);
         if (r < 0)
                 return r;
         if (r > 0)
                 collector_scan(m->collector);
-        if (p)
-                (void) process_add_target(p, f->target->number);
         f->found += p || r > 0;
-        return 0;
+        if (f->parent && !p) {
+                p = registry_process_by_pid(registry, pid);
+                if (p) {
+                        p->found_by = "child";
+                        p->found_from = f->parent;
+                        p->described = 0;
+                }
+        }
+        p = registry_process_by_pid(registry, pid);
+        if (p && f->target->follow >= PRISM_FOLLOW_CHILDREN && f->depth < DESCENDANTS_DEPTH_MAX) {
+                uint64_t parent = f->parent;
+
+                f->parent = p->key;
+                f->depth++;
+                r = proc_for_each_child(pid, follow_process, f);
+                f->depth--;
+                f->parent = parent;
+        }
+        return r < 0 ? r : 0;
 }
 
-static void rescan_targets(Manager *m, bool slow) {
+/* Brings a process into the command targets whose pattern its name matches. */
+static int follow_command(uint32_t pid, void *userdata) {
+        _cleanup_free_ char *argv0 = NULL;
+        Manager *m = userdata;
+        ProcStatus status;
+
+        if (proc_status(pid, &status) < 0 || status.kernel_thread)
+                return 0;
+        argv0 = proc_argv0_name(pid);
         for (Target *t = m->targets; t; t = t->next) {
                 Follow f = { .manager = m, .target = t };
                 int r;
 
-                if (!target_is_open(t) || (t->kind == TARGET_COMMAND && !slow))
+                if (t->kind != TARGET_COMMAND || !target_matches(t, status.comm, argv0))
+                        continue;
+                r = follow_process(pid, &f);
+                if (r < 0)
+                        return r;
+                losses_count(collector_losses(m->collector), "collector", "thread-limit", f.refused);
+        }
+        return 0;
+}
+
+static void rescan_targets(Manager *m, bool slow) {
+        bool commands = false;
+        int r;
+
+        for (Target *t = m->targets; t; t = t->next) {
+                Follow f = { .manager = m, .target = t };
+
+                commands = commands || t->kind == TARGET_COMMAND;
+                if (!target_is_open(t) || t->kind == TARGET_COMMAND)
                         continue;
                 r = target_for_each_process(t, follow_process, &f);
                 if (r < 0)
                         log_warning("cannot look for new processes of %s: %s", t->name, strerror(-r));
                 losses_count(collector_losses(m->collector), "collector", "thread-limit", f.refused);
         }
+        if (commands && slow) {
+                r = proc_for_each(follow_command, m);
+                if (r < 0)
+                        log_warning("cannot look for new processes of command patterns: %s", strerror(-r));
+        }
+}
+
+/* What iterators and creation missed: threads of tracked processes that are not tracked themselves. */
+static void repair_marks(Manager *m) {
+        unsigned n = 0;
+
+        for (Process *p = registry_processes(collector_registry(m->collector)); p && n < REPAIRS_PER_FLUSH; p = p->hh.next) {
+                uint32_t target = 0;
+                int r;
+
+                if (p->live_threads == 0 || p->n_targets == 0 || p->pid == 0)
+                        continue;
+                n++;
+                r = probes_mark(m->probes, p->pid, follow_of(m, p, &target), target);
+                if (r > 0)
+                        losses_count(collector_losses(m->collector), "collector", "thread-found-late", (uint64_t) r);
+        }
 }
 
 /* A process executed a new image: it may be one that a target waits for. */
 static void on_event(const struct prism_event *event, void *userdata) {
-        Manager *m = userdata;
-
-        if (event->kind != PRISM_EVENT_EXEC || event->user_tgid == 0)
-                return;
-        for (Target *t = m->targets; t; t = t->next) {
-                _cleanup_free_ char *argv0 = NULL;
-                Follow f = { .manager = m, .target = t };
-                ProcStatus status;
-
-                if (t->kind != TARGET_COMMAND || proc_status(event->user_tgid, &status) < 0)
-                        continue;
-                argv0 = proc_argv0_name(event->user_tgid);
-                if (pattern_matches(t->pattern, status.comm) || (argv0 && pattern_matches(t->pattern, argv0)))
-                        (void) follow_process(event->user_tgid, &f);
-        }
+        if (event->kind == PRISM_EVENT_EXEC && event->user_tgid != 0)
+                (void) follow_command(event->user_tgid, userdata);
 }
 
 int manager_track(Manager *m, TargetKind kind, const char *argument, enum prism_follow follow, uint32_t depth,
@@ -318,7 +432,8 @@ int manager_track(Manager *m, TargetKind kind, const char *argument, enum prism_
         }
         losses_count(collector_losses(m->collector), "collector", "thread-limit", f.refused);
 
-        log_info("following %s: %u processes", t->name, f.found);
+        log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_TARGET_ADDED, .target = t->name, .pid = t->pid },
+                        "following %s: %u processes", t->name, f.found);
         *ret = t;
         manager_bus_target_added(m, TAKE_PTR(t));
         return 0;
@@ -334,17 +449,28 @@ int manager_untrack(Manager *m, Target *t, sd_bus_error *error) {
         if (r < 0)
                 return r;
         for (Process *p = registry_processes(registry); p; p = p->hh.next) {
+                uint32_t target = 0;
+
                 if (!process_in_target(p, t->number))
                         continue;
+                if (p->live_threads > 0)
+                        manager_bus_process(m, t, p, false);
                 process_remove_target(p, t->number);
-                if (p->n_targets > 0 || p->live_threads == 0)
-                        continue;
-                r = probes_unmark(m->probes, (uint32_t) p->identity.number);
-                if (r < 0)
-                        log_warning("cannot release process %u: %s", p->pid, strerror(-r));
-                collector_forget_process(m->collector, p, boundary);
+                /* Others may ask for less. */
+                if (p->n_targets > 0 && p->live_threads > 0 && p->pid)
+                        (void) probes_mark(m->probes, p->pid, follow_of(m, p, &target), target);
         }
         target_remove(m, t);
+        /* What they fork while they are being released is found by the next look. */
+        for (unsigned i = 0; i < RELEASE_TRIES_MAX && release_orphans(m, boundary) > 0; i++)
+                collector_scan(m->collector);
+        if (!m->targets) {
+                r = probes_unmark(m->probes, PRISM_UNMARK_ALL);
+                if (r < 0)
+                        log_warning("cannot release all threads: %s", strerror(-r));
+                else
+                        collector_forget_all(m->collector, boundary);
+        }
         return 0;
 }
 
@@ -379,7 +505,8 @@ int manager_record_start(Manager *m, const char *name, const char *calls, uint64
                                 clock_unix(collector_clock(m->collector), boundary), answer, userdata, &recording);
         if (r < 0)
                 return r;
-        log_info("recording \"%s\" started", name);
+        log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_RECORDING_STARTED, .recording = name },
+                        "recording \"%s\" started", name);
         return 0;
 }
 
@@ -393,7 +520,8 @@ static int record_end(Manager *m, Recording *recording, bool interrupted, record
         recorder_end_begin(recording, boundary, clock_unix(collector_clock(m->collector), boundary));
         /* Threads that changed state while those in flight were read come with the next interval. */
         (void) manager_collect(m, false, NULL);
-        log_info("recording \"%s\" ended", recording->name);
+        log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_RECORDING_ENDED, .recording = recording->name },
+                        "recording \"%s\" ended", recording->name);
         return recorder_end_finish(recording, interrupted, answer, userdata);
 }
 
@@ -432,17 +560,19 @@ static void on_recording_expired(Recording *recording, void *userdata) {
 
 static void on_store_failed(int r, const char *error, void *userdata) {
         if (r < 0)
-                log_error("the store cannot be written, what is measured now is lost: %s", error ?: strerror(-r));
+                log_event(LOG_ERR, &(LogFields){ .id = PRISM_MESSAGE_STORE_FAILED },
+                                "the store cannot be written, what is measured now is lost: %s", error ?: strerror(-r));
         else
-                log_info("the store can be written again");
+                log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_STORE_RECOVERED },
+                                "the store can be written again");
 }
 
 /* ---- Snapshots ---- */
 
 typedef struct ImageJob {
         Job job;
-        const StoreMachine *machine;
-        Batch *batches[LIVE_BATCHES_MAX + 1];
+        Manager *manager;
+        Batch *batches[LIVE_BATCHES_MAX + 2];
         size_t n;
         int r, fd;
         char *error;
@@ -453,24 +583,36 @@ typedef struct ImageJob {
 static void image_run(Job *job) {
         ImageJob *j = (ImageJob *) job;
 
-        j->r = store_image(j->machine, j->batches, j->n, &j->fd, &j->error);
+        j->r = store_image(&j->manager->machine, j->batches, j->n, &j->fd, &j->error);
 }
 
-static void image_done(Job *job) {
-        ImageJob *j = (ImageJob *) job;
-
-        j->answer(j->r, j->fd, j->error, j->userdata);
+static ImageJob *image_free(ImageJob *j) {
+        if (!j)
+                return NULL;
         for (size_t i = 0; i < j->n; i++)
                 batch_unref(j->batches[i]);
         free(j->error);
         free(j);
+        return NULL;
+}
+DEFINE_CLEANUP(ImageJob *, image_free);
+
+static void image_done(Job *job) {
+        ImageJob *j = (ImageJob *) job;
+
+        j->manager->n_snapshots--;
+        j->answer(j->r, j->fd, j->error, j->userdata);
+        image_free(j);
 }
 
-int manager_snapshot(Manager *m, snapshot_answer answer, void *userdata) {
-        ImageJob *j;
+int manager_snapshot(Manager *m, snapshot_answer answer, void *userdata, sd_bus_error *error) {
+        _cleanup_(image_freep) ImageJob *j = NULL;
         int r;
 
-        r = manager_collect(m, true, NULL);
+        if (m->n_snapshots >= SNAPSHOTS_MAX)
+                return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED, "%u images are being made already; try again",
+                                m->n_snapshots);
+        r = manager_collect(m, false, NULL);
         if (r < 0)
                 return r;
         j = calloc(1, sizeof(*j));
@@ -478,26 +620,27 @@ int manager_snapshot(Manager *m, snapshot_answer answer, void *userdata) {
                 return -ENOMEM;
         j->job.run = image_run;
         j->job.done = image_done;
-        j->machine = &m->machine;
+        j->manager = m;
         j->fd = -1;
         j->answer = answer;
         j->userdata = userdata;
 
-        j->batches[0] = batch_new();
-        if (!j->batches[0]) {
-                free(j);
-                return -ENOMEM;
+        /* Descriptions first, last what goes on right now. */
+        for (unsigned i = 0; i < 2; i++) {
+                j->batches[j->n] = batch_new();
+                if (!j->batches[j->n])
+                        return -ENOMEM;
+                j->n++;
         }
-        j->n = 1;
-        r = describe_all(j->batches[0], collector_registry(m->collector), collector_clock(m->collector));
-        if (r < 0) {
-                batch_unref(j->batches[0]);
-                free(j);
+        r = collector_peek(m->collector, j->batches[1]);
+        if (r >= 0)
+                r = describe_all(j->batches[0], collector_registry(m->collector), collector_clock(m->collector));
+        if (r < 0)
                 return r;
-        }
         for (unsigned i = 0; i < m->n_live; i++)
-                j->batches[j->n++] = batch_ref(m->live[(m->first_live + i) % LIVE_BATCHES_MAX]);
-        worker_give(m->images, &j->job);
+                j->batches[j->n++] = batch_ref(m->live[(m->first_live + i) % LIVE_BATCHES_MAX].batch);
+        m->n_snapshots++;
+        worker_give(m->images, &TAKE_PTR(j)->job);
         return 0;
 }
 
@@ -509,9 +652,29 @@ static void log_losses(Manager *m) {
         /* At most a line a minute; status and the store have the details. */
         if (total == m->logged_losses || m->ticks % 60 != 0)
                 return;
-        log_warning("%llu things could not be recorded since the last such message; prismctl status shows which",
+        log_event(LOG_WARNING, &(LogFields){ .id = PRISM_MESSAGE_LOSSES },
+                        "%llu things could not be recorded since the last such message; prismctl status shows which",
                         (unsigned long long) (total - m->logged_losses));
         m->logged_losses = total;
+}
+
+/* What `systemctl status` shows; sent when it has changed. */
+static void notify_status(Manager *m) {
+        Registry *registry = collector_registry(m->collector);
+        unsigned recordings = recorder_n_running(m->recorder);
+        char status[sizeof(m->status)];
+
+        if (m->targets || recordings > 0)
+                snprintf(status, sizeof(status),
+                                "Following %u targets: %u processes, %u threads; %u recordings running", m->n_targets,
+                                (unsigned) registry_n_processes(registry), (unsigned) registry_n_threads(registry),
+                                recordings);
+        else
+                snprintf(status, sizeof(status), "Following nothing");
+        if (streq(status, m->status))
+                return;
+        strcpy(m->status, status);
+        sd_notifyf(false, "STATUS=%s", status);
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -519,13 +682,21 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         uint64_t now = boot_now();
 
         m->ticks++;
-        m->idle_ticks = m->targets ? 0 : m->idle_ticks + 1;
-        if (m->idle_ticks < LIVE_BATCHES_MAX) {
+        /* Without a target there is nothing to collect, and after a minute nothing left to show. */
+        if (m->targets) {
+                bool flush = now - m->last_flush_ns >= FLUSH_EVERY_NS;
+
                 rescan_targets(m, m->ticks % RESCAN_EVERY_TICKS == 0);
-                (void) manager_collect(m, now - m->last_flush_ns >= FLUSH_EVERY_NS, NULL);
+                if (flush)
+                        repair_marks(m);
+                (void) manager_collect(m, flush, NULL);
+                (void) release_orphans(m, now);
                 remove_ended_targets(m);
-        }
+        } else if (m->n_live > 0 || m->ticks % RESCAN_EVERY_TICKS == 0)
+                (void) manager_collect(m, false, NULL);
         log_losses(m);
+        log_catch_up();
+        notify_status(m);
 
         /* A tick that came late is not made up for. */
         usec += TICK_USEC;
@@ -561,8 +732,37 @@ static int on_end_signal(sd_event_source *source, const struct signalfd_siginfo 
         return sd_event_exit(m->event, 0);
 }
 
+static uint64_t monotonic_usec(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / NSEC_PER_USEC;
+}
+
+static int on_reload_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        Manager *m = userdata;
+        Config config;
+        int r = 0;
+
+        sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) monotonic_usec());
+        config_defaults(&config);
+        if (m->config_file)
+                r = config_load(&config, m->config_file);
+        if (r < 0)
+                log_error("cannot read the configuration %s, keeping what is set: %s", m->config_file, strerror(-r));
+        else {
+                if (config_restart_needed(&m->config, &config))
+                        log_warning("Threads=, Processes=, Resources=, Waits= and RanInstead= take effect when prismd "
+                                    "is started again");
+                config_apply(&m->config, &config);
+                log_info("configuration read again");
+        }
+        sd_notify(false, "READY=1");
+        return 0;
+}
+
 static int setup_loop(Manager *m) {
-        static const int signals[] = { SIGTERM, SIGINT };
+        static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
         sigset_t mask;
         int r;
 
@@ -583,7 +783,8 @@ static int setup_loop(Manager *m) {
         if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
                 return -errno;
         for (unsigned i = 0; i < ELEMENTSOF(signals); i++) {
-                r = sd_event_add_signal(m->event, NULL, signals[i], on_end_signal, m);
+                r = sd_event_add_signal(
+                                m->event, NULL, signals[i], signals[i] == SIGHUP ? on_reload_signal : on_end_signal, m);
                 if (r < 0)
                         return r;
         }
@@ -696,7 +897,8 @@ static void log_parts(Manager *m) {
         parts = probes_parts(m->probes, &n);
         for (size_t i = 0; i < n; i++)
                 if (parts[i].state != PART_OK)
-                        log_warning("%s: %s", parts[i].name, parts[i].reason);
+                        log_event(LOG_WARNING, &(LogFields){ .id = PRISM_MESSAGE_PART_LIMITED }, "%s: %s",
+                                        parts[i].name, parts[i].reason);
         if (probes_in_own_pid_namespace(m->probes))
                 log_info("running in a pid namespace of its own: only processes in it can be tracked");
 }
@@ -713,7 +915,10 @@ int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) 
         m->lock_fd = -1;
         config_defaults(&m->config);
         if (options->config_file) {
-                r = config_read(&m->config, options->config_file);
+                m->config_file = strdup(options->config_file);
+                if (!m->config_file)
+                        return -ENOMEM;
+                r = config_load(&m->config, options->config_file);
                 if (r < 0)
                         return fail(r, ret_error, "cannot read the configuration", options->config_file, NULL);
         }
@@ -768,8 +973,10 @@ int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) 
 }
 
 int manager_run(Manager *m) {
-        sd_notifyf(false, "READY=1\nSTATUS=Version %s, database %s", PRISM_VERSION, m->database);
-        log_info("version %s is ready, database %s", PRISM_VERSION, m->database);
+        sd_notify(false, "READY=1");
+        notify_status(m);
+        log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_READY }, "version %s is ready, database %s",
+                        PRISM_VERSION, m->database);
         return sd_event_loop(m->event);
 }
 
@@ -793,7 +1000,7 @@ Manager *manager_free(Manager *m) {
                 target_free(t);
         }
         for (unsigned i = 0; i < m->n_live; i++)
-                batch_unref(m->live[(m->first_live + i) % LIVE_BATCHES_MAX]);
+                batch_unref(m->live[(m->first_live + i) % LIVE_BATCHES_MAX].batch);
         collector_free(m->collector);
         probes_free(m->probes);
         sd_event_source_unref(m->tick_timer);
@@ -807,6 +1014,7 @@ Manager *manager_free(Manager *m) {
         free(m->architecture);
         free(m->state_dir);
         free(m->database);
+        free(m->config_file);
         free(m);
         return NULL;
 }

@@ -12,9 +12,12 @@
 #include "target.h"
 #include "worker.h"
 
-/* Ticks kept for snapshots: a little over a minute, or this much memory. */
-#define LIVE_BATCHES_MAX 70
+/* What is kept for snapshots: a little over a minute, or so many batches, or this much memory. */
+#define LIVE_NS (70 * NSEC_PER_SEC)
+#define LIVE_BATCHES_MAX 256
 #define LIVE_BYTES_MAX (16 * 1024 * 1024)
+/* Images being made at a time. */
+#define SNAPSHOTS_MAX 8
 
 typedef struct Server Server;
 typedef struct Manager Manager;
@@ -22,7 +25,7 @@ typedef struct Manager Manager;
 struct Manager {
         sd_event *event;
         Config config;
-        char *state_dir, *database;
+        char *state_dir, *database, *config_file;
         int lock_fd; /* holds the state directory against a second prismd */
 
         StoreMachine machine;
@@ -39,15 +42,19 @@ struct Manager {
         unsigned n_targets;
         uint32_t last_target;
 
-        Batch *live[LIVE_BATCHES_MAX]; /* a ring */
+        struct {
+                Batch *batch;
+                uint64_t boundary_ns;
+        } live[LIVE_BATCHES_MAX]; /* a ring */
         unsigned first_live, n_live;
         size_t live_bytes;
+        unsigned n_snapshots;
 
         sd_event_source *tick_timer, *scan_timer, *events_source;
         uint64_t ticks;
-        unsigned idle_ticks; /* since the last target went: after a minute nothing is left to collect or to show */
         uint64_t last_flush_ns;
         uint64_t logged_losses;
+        char status[128]; /* as systemd was told last */
 };
 
 typedef struct ManagerOptions {
@@ -78,7 +85,7 @@ int manager_record_delete(
 
 /* `answer` gets the descriptor of an image, which it must close, or r < 0. */
 typedef void (*snapshot_answer)(int r, int fd, const char *error, void *userdata);
-int manager_snapshot(Manager *m, snapshot_answer answer, void *userdata);
+int manager_snapshot(Manager *m, snapshot_answer answer, void *userdata, sd_bus_error *error);
 
 /* Closes the current interval now. With `flush` all is known up to *ret_boundary_ns (boot clock; may be NULL). */
 int manager_collect(Manager *m, bool flush, uint64_t *ret_boundary_ns);

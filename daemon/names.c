@@ -5,7 +5,8 @@
 
 #include "syscalls.h"
 
-#define SYSCALLS_MAX 512
+/* All numbers that fit into an operation; what is not used costs no memory. */
+#define SYSCALLS_MAX PRISM_OP_COMPAT
 
 static const char *const kinds[_PRISM_KIND_MAX] = {
         [PRISM_KIND_NONE] = "other",
@@ -80,7 +81,7 @@ static const char *const follows[] = {
 
 /* Names for numbers without one, made once, so that they live as long as the program. Main thread only. */
 static const char *unnamed_syscall(unsigned number) {
-        static char names[SYSCALLS_MAX][sizeof("syscall-511")];
+        static char names[SYSCALLS_MAX][sizeof("syscall-16383")];
 
         number &= SYSCALLS_MAX - 1;
         if (names[number][0] == '\0')

@@ -19,6 +19,7 @@
 #define DRAIN_CHUNK 4096
 #define ITERATOR_CHUNK 65536
 #define ITERATOR_TRIES_MAX 1000
+#define UNMARK_TRIES_MAX 10
 
 enum {
         PART_SWITCH,
@@ -156,7 +157,7 @@ static void probes_settle(Probes *p, const struct btf *btf) {
                                 "a futex shared between processes counts as one resource in each of them: bpf_find_vma "
                                 "came with Linux 5.17");
 
-        if (percpu_offset(btf, "runqueues", &rq, NULL) < 0) {
+        if (percpu_offset(btf, "runqueues", &rq, NULL) < 0 || member_offset(btf, "sched_entity", "cfs_rq", &member) < 0) {
                 part_set(p, PART_TIMER_WAKES, PART_UNAVAILABLE,
                                 "wakes from interrupts are charged to the thread they interrupt: the kernel's BTF does "
                                 "not describe per-CPU variables");
@@ -179,11 +180,13 @@ static void probes_settle(Probes *p, const struct btf *btf) {
                                 "wakes from interrupts are charged to the thread they interrupt: the kernel's BTF does "
                                 "not say where preempt_count is");
 
-        if (percpu_offset(btf, "hrtimer_bases", &offset, NULL) == 0) {
+        if (percpu_offset(btf, "hrtimer_bases", &offset, NULL) == 0 &&
+                        member_offset(btf, "hrtimer_clock_base", "running", &member) == 0) {
                 s->hrtimer_bases_offset = offset - rq;
                 s->has_hrtimer_bases = 1;
         }
-        if (percpu_offset(btf, "timer_bases", &offset, &size) == 0 && struct_size(btf, "timer_base") > 0) {
+        if (percpu_offset(btf, "timer_bases", &offset, &size) == 0 && struct_size(btf, "timer_base") > 0 &&
+                        member_offset(btf, "timer_base", "running_timer", &member) == 0) {
                 s->timer_bases_offset = offset - rq;
                 s->timer_bases_number = size / (unsigned) struct_size(btf, "timer_base");
                 s->has_timer_bases = 1;
@@ -281,6 +284,7 @@ static int load_error(int r, char **ret_error) {
 
 static int probes_load(Probes *p, char **ret_error) {
         struct btf *btf;
+        int64_t member;
         int r, cpus;
 
         btf = btf__load_vmlinux_btf();
@@ -294,7 +298,8 @@ static int probes_load(Probes *p, char **ret_error) {
                 return load_error(r, ret_error);
         }
         probes_settle(p, btf);
-        if (p->skeleton->progs.sched_migrate_task && tracepoint_arguments(btf, "sched_migrate_task") < 0)
+        if (p->skeleton->progs.sched_migrate_task && (tracepoint_arguments(btf, "sched_migrate_task") < 0 ||
+                                                                     member_offset(btf, "sched_entity", "cfs_rq", &member) < 0))
                 bpf_program__set_autoload(p->skeleton->progs.sched_migrate_task, false);
         btf__free(btf);
 
@@ -390,7 +395,7 @@ int probes_new(const ProbesLimits *limits, Probes **ret, char **ret_error) {
                         "who ran instead is asked only of the CPU on which a wait for the CPU ended", ret_error);
         if (r >= 0)
                 r = attach(p, s->progs.task_newtask, &s->links.task_newtask, PART_LIFE, false,
-                                "new threads and children are only found once a second", ret_error);
+                                "new threads are found once a minute only, and children not at all", ret_error);
         if (r >= 0)
                 r = attach(p, s->progs.task_rename, &s->links.task_rename, PART_LIFE, false,
                                 "changes of thread names are not followed", ret_error);
@@ -530,15 +535,24 @@ int probes_mark(Probes *p, uint32_t pid, enum prism_follow follow, uint32_t targ
 
 int probes_unmark(Probes *p, uint32_t host_pid) {
         struct prism_control *c = &p->skeleton->bss->control;
-        _cleanup_free_ char *data = NULL;
-        size_t n;
-        int r;
+        bool all = host_pid == PRISM_UNMARK_ALL || p->own_pid_namespace;
+        size_t left = 0;
+        int r = 0;
 
         c->mark_tgid = 0;
         c->unmark_tgid = host_pid;
-        r = run_iterator(p->skeleton->progs.iter_mark, p->own_pid_namespace ? 0 : host_pid, &data, &n);
+        /* Up to 6.1 a deletion fails while the same CPU is inside another storage operation. */
+        for (unsigned i = 0; i < UNMARK_TRIES_MAX; i++) {
+                _cleanup_free_ char *data = NULL;
+
+                r = run_iterator(p->skeleton->progs.iter_mark, all ? 0 : host_pid, &data, &left);
+                if (r < 0 || left == 0)
+                        break;
+        }
         c->unmark_tgid = 0;
-        return r == -ESRCH ? 0 : r;
+        if (r == -ESRCH)
+                return 0;
+        return r < 0 ? r : left > 0 ? -EBUSY : 0;
 }
 
 int probes_flip(Probes *p, bool flush, unsigned *ret_idle, uint64_t *ret_start_ns) {

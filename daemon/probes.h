@@ -40,10 +40,11 @@ uint64_t probes_map_bytes(const Probes *p);
 /* Whether programs do anything at all, and whether each exec on the host is reported. */
 void probes_set_active(Probes *p, bool active, bool report_execs);
 
-/* Makes all threads of the process tracked; returns how many were new. pid as prismd's namespace numbers it. */
+/* Makes all threads of the process tracked, under `follow` and `target` from now on also those that were; returns how many
+ * were new. pid as prismd's namespace numbers it. */
 int probes_mark(Probes *p, uint32_t pid, enum prism_follow follow, uint32_t target);
-/* Releases the threads of the process with that number of the kernel's own. Their last state is not written out: flush
- * first. */
+/* Releases the threads of the process with that number of the kernel's own, or of all with PRISM_UNMARK_ALL. Their last
+ * state is not written out: flush first. -EBUSY if some could not be released. */
 int probes_unmark(Probes *p, uint32_t host_pid);
 
 /* Starts a new generation and waits until no program uses the old one. *ret_idle is the old one's index, *ret_start_ns

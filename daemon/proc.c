@@ -10,6 +10,7 @@
 #include "basic/parse.h"
 
 #define CMDLINE_LIMIT 4096
+#define CHILDREN_LIMIT (1024 * 1024)
 #define PF_KTHREAD 0x00200000UL
 
 int read_file(const char *path, size_t limit, char **ret, size_t *ret_size) {
@@ -211,7 +212,7 @@ void proc_details_done(ProcDetails *d) {
 
 char *proc_argv0_name(uint32_t pid) {
         _cleanup_free_ char *text = NULL;
-        const char *slash;
+        const char *slash, *name;
         char path[64];
         size_t n;
 
@@ -219,7 +220,8 @@ char *proc_argv0_name(uint32_t pid) {
         if (read_file(path, CMDLINE_LIMIT, &text, &n) < 0 || n == 0)
                 return NULL;
         slash = strrchr(text, '/');
-        return strdup(slash ? slash + 1 : text);
+        name = slash ? slash + 1 : text;
+        return isempty(name) ? NULL : strdup(name);
 }
 
 int proc_for_each(int (*found)(uint32_t pid, void *userdata), void *userdata) {
@@ -238,4 +240,34 @@ int proc_for_each(int (*found)(uint32_t pid, void *userdata), void *userdata) {
         }
         closedir(d);
         return r < 0 ? r : 0;
+}
+
+int proc_for_each_child(uint32_t pid, int (*found)(uint32_t pid, void *userdata), void *userdata) {
+        struct dirent *entry;
+        char path[64];
+        int r = 0;
+        DIR *d;
+
+        snprintf(path, sizeof(path), "/proc/%u/task", pid);
+        d = opendir(path);
+        if (!d)
+                return 0;
+        while (r >= 0 && (entry = readdir(d))) {
+                _cleanup_free_ char *text = NULL;
+                char file[sizeof(path) + sizeof(entry->d_name) + 16], *save = NULL;
+
+                if (!isdigit((unsigned char) entry->d_name[0]))
+                        continue;
+                snprintf(file, sizeof(file), "%s/%s/children", path, entry->d_name);
+                if (read_file(file, CHILDREN_LIMIT, &text, NULL) < 0)
+                        continue;
+                for (char *word = strtok_r(text, " ", &save); word && r >= 0; word = strtok_r(NULL, " ", &save)) {
+                        uint64_t child;
+
+                        if (parse_u64(word, UINT32_MAX, &child) >= 0)
+                                r = found((uint32_t) child, userdata);
+                }
+        }
+        closedir(d);
+        return r;
 }

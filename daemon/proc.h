@@ -25,6 +25,9 @@ void proc_details_done(ProcDetails *d);
 /* The base name of argv[0], NULL if it has none. */
 char *proc_argv0_name(uint32_t pid);
 
+/* Calls `found` for each child of a process, whichever of its threads forked it. None where the kernel does not list them
+ * (CONFIG_PROC_CHILDREN). */
+int proc_for_each_child(uint32_t pid, int (*found)(uint32_t pid, void *userdata), void *userdata);
 /* Calls `found` for each process; stops at the first negative return, which it returns. */
 int proc_for_each(int (*found)(uint32_t pid, void *userdata), void *userdata);
 

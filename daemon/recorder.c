@@ -223,7 +223,7 @@ static void store_answered(Recorder *r, int k, const char *error) {
 
         free(r->store_error);
         r->store_error = k < 0 ? strdup(error ?: strerror(-k)) : NULL;
-        if (k < 0 || failed)
+        if ((k < 0) != failed) /* once, not once a second */
                 r->hooks.failed(k, error, r->hooks.userdata);
 }
 
@@ -305,6 +305,21 @@ void recorder_give(Recorder *r, Batch *b) {
         worker_give(r->worker, &j->job);
 }
 
+/* Losses that no tick will write any more, because nothing is recorded: those of a recording's last batches. */
+static void give_losses(Recorder *r, int64_t ts_ns) {
+        _cleanup_(batch_unrefp) Batch *b = batch_new();
+
+        for (size_t i = 0; b && i < r->losses->n; i++) {
+                Loss *l = &r->losses->entries[i];
+                BatchLoss row = { .ts_ns = ts_ns, .part = l->part, .reason = l->reason, .count = l->total - l->reported };
+
+                if (row.count > 0 && batch_add_loss(b, &row) >= 0)
+                        l->reported = l->total;
+        }
+        if (b)
+                recorder_give(r, b);
+}
+
 /* ---- Recordings ---- */
 
 typedef enum Step {
@@ -321,6 +336,7 @@ typedef struct RecordingJob {
         char *name, *options;
         const char *state;
         int64_t id, start_ns, end_ns;
+        int64_t cursor_ns; /* how far a deletion has come */
         int r;
         char *error;
         recorder_answer answer;
@@ -334,14 +350,17 @@ static void recording_run(Job *job) {
         switch (j->step) {
         case STEP_BEGIN:
                 j->r = store_recording_begin(s, j->name, j->start_ns, j->options, &j->id, &j->error);
+                if (j->r >= 0)
+                        j->recording->store_id = j->id;
                 break;
         case STEP_END:
-                j->r = store_recording_end(s, j->id, j->end_ns, j->state, &j->error);
+                /* Given perhaps before the main loop knew the id. */
+                j->r = store_recording_end(s, j->recording->store_id, j->end_ns, j->state, &j->error);
                 if (j->r >= 0)
                         (void) store_checkpoint(s);
                 break;
         case STEP_DELETE:
-                j->r = store_recording_delete(s, j->id, &j->error);
+                j->r = store_recording_delete_some(s, j->id, &j->cursor_ns, &j->error);
                 break;
         }
 }
@@ -366,6 +385,11 @@ static void recording_done(Job *job) {
         Recorder *r = j->recorder;
         bool remove = false;
 
+        if (j->step == STEP_DELETE && j->r > 0) {
+                /* A piece at a time: batches that wait get their turn in between. */
+                worker_give(r->worker, &j->job);
+                return;
+        }
         store_answered(r, j->r == -EEXIST || j->r == -ENOENT || j->r == -EINPROGRESS ? 0 : j->r, j->error);
         switch (j->step) {
         case STEP_BEGIN:
@@ -376,16 +400,12 @@ static void recording_done(Job *job) {
                 recording->id = j->id;
                 if (recording->state == RECORDING_STARTING)
                         recording->state = RECORDING_RUNNING;
-                if (recording->duration_ns &&
-                                sd_event_add_time(r->event, &recording->timer, CLOCK_BOOTTIME,
-                                                (recording->start_boot_ns + recording->duration_ns) / NSEC_PER_USEC, 1,
-                                                on_expired, recording) < 0)
-                        losses_count(r->losses, "store", "memory", 1);
                 r->hooks.changed(recording, r->hooks.userdata);
                 break;
         case STEP_END:
                 recording->state =
                                 streq(j->state, "finished") && j->r >= 0 ? RECORDING_FINISHED : RECORDING_INTERRUPTED;
+                give_losses(r, recording->end_ns);
                 r->hooks.changed(recording, r->hooks.userdata);
                 break;
         case STEP_DELETE:
@@ -457,6 +477,9 @@ int recorder_begin(Recorder *r, const char *name, const char *calls, uint64_t du
                 recording_free(recording);
                 return k;
         }
+        if (duration_ns && sd_event_add_time(r->event, &recording->timer, CLOCK_BOOTTIME,
+                                           (boundary_boot_ns + duration_ns) / NSEC_PER_USEC, 1, on_expired, recording) < 0)
+                losses_count(r->losses, "store", "memory", 1); /* it runs until it is stopped */
         append(r, recording);
         *ret = recording;
         return 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "registry.h"
 
+#include <limits.h>
+
 #include "names.h"
 
 /* Longer than the last minute that GetSnapshot gives. */
@@ -9,7 +11,8 @@
 
 struct Registry {
         RegistryLimits limits;
-        Process *processes;
+        Process *processes, *by_pid;
+        unsigned n_observed;
         Thread *by_identity, *by_handle;
         Resource *resources;
         uint64_t next_key;
@@ -64,6 +67,7 @@ Registry *registry_free(Registry *r) {
         HASH_ITER(hh_identity, r->by_identity, t, t_next)
                 remove_thread(r, t);
         HASH_ITER(hh, r->processes, p, p_next) {
+                registry_unlist_process(r, p);
                 HASH_DEL(r->processes, p);
                 process_free(p);
         }
@@ -83,20 +87,41 @@ Process *registry_process(Registry *r, const Identity *id) {
 }
 
 Process *registry_process_by_pid(Registry *r, uint32_t pid) {
-        for (Process *p = r->processes; p; p = p->hh.next)
-                if (p->pid == pid && p->live_threads > 0)
-                        return p;
-        return NULL;
+        Process *p = NULL;
+
+        HASH_FIND(hh_pid, r->by_pid, &pid, sizeof(pid), p);
+        return p;
+}
+
+bool registry_list_process(Registry *r, Process *p) {
+        if (p->observed) {
+                if (HASH_COUNT(r->processes) - r->n_observed >= r->limits.processes)
+                        return false;
+                p->observed = false;
+                r->n_observed--;
+        }
+        if (!p->listed && p->pid && !registry_process_by_pid(r, p->pid)) {
+                HASH_ADD(hh_pid, r->by_pid, pid, sizeof(p->pid), p);
+                p->listed = true;
+        }
+        return true;
+}
+
+void registry_unlist_process(Registry *r, Process *p) {
+        if (p->listed)
+                HASH_DELETE(hh_pid, r->by_pid, p);
+        p->listed = false;
 }
 
 Process *registry_processes(Registry *r) {
         return r->processes;
 }
 
-Process *registry_add_process(Registry *r, const Identity *id) {
+Process *registry_add_process(Registry *r, const Identity *id, bool observed) {
+        unsigned n = observed ? r->n_observed : HASH_COUNT(r->processes) - r->n_observed;
         Process *p;
 
-        if (HASH_COUNT(r->processes) >= r->limits.processes) {
+        if (n >= r->limits.processes) {
                 errno = ENOSPC;
                 return NULL;
         }
@@ -106,12 +131,14 @@ Process *registry_add_process(Registry *r, const Identity *id) {
         p->identity = *id;
         p->key = ++r->next_key;
         p->found_by = "observed";
+        p->observed = observed;
         HASH_ADD(hh, r->processes, identity, sizeof(p->identity), p);
         if (!p->hh.tbl) {
                 process_free(p);
                 errno = ENOMEM;
                 return NULL;
         }
+        r->n_observed += observed;
         return p;
 }
 
@@ -195,8 +222,11 @@ Thread *registry_add_thread(Registry *r, const Identity *id, uint64_t handle, Pr
         older = registry_thread(r, id);
         if (older) {
                 HASH_DELETE(hh_identity, r->by_identity, older);
-                if (!older->handle)
+                if (!older->handle) {
+                        /* Rows of the last minute name it: it is the same thread. */
+                        t->key = older->key;
                         free(older);
+                }
         }
         HASH_ADD(hh_identity, r->by_identity, identity, sizeof(t->identity), t);
         if (handle)
@@ -249,7 +279,7 @@ Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *
         }
         if (id->kind != PRISM_KIND_FUTEX) {
                 resource->name = strdup(resource->ident);
-                resource->name_known = true;
+                resource->name_tries = UINT_MAX;
         }
         HASH_ADD(hh, r->resources, id, sizeof(resource->id), resource);
         if (!resource->hh.tbl) {
@@ -269,6 +299,7 @@ void registry_collect(Registry *r, uint64_t now) {
         Thread *t, *t_next;
         Process *p, *p_next;
         Resource *s, *s_next;
+        uint64_t kept_from;
 
         HASH_ITER(hh_handle, r->by_handle, t, t_next)
                 if (!t->live && t->exit_boot_ns + KEEP_ENDED_NS < now && t->used_ns + KEEP_ENDED_NS < now) {
@@ -279,13 +310,16 @@ void registry_collect(Registry *r, uint64_t now) {
                 if (!t->handle && t->used_ns + KEEP_ENDED_NS < now)
                         remove_thread(r, t);
 
-        /* A process goes after its last thread: threads point to it. */
+        /* A process goes after its last thread: threads point to it. Soon after boot the clock is below the time to keep. */
+        kept_from = now > KEEP_ENDED_NS ? now - KEEP_ENDED_NS : 0;
         for (t = r->by_identity; t; t = t->hh_identity.next)
-                t->process->used_ns = MAX(t->process->used_ns, now - KEEP_ENDED_NS);
+                t->process->used_ns = MAX(t->process->used_ns, kept_from);
         for (t = r->by_handle; t; t = t->hh_handle.next)
-                t->process->used_ns = MAX(t->process->used_ns, now - KEEP_ENDED_NS);
+                t->process->used_ns = MAX(t->process->used_ns, kept_from);
         HASH_ITER(hh, r->processes, p, p_next)
                 if (p->live_threads == 0 && p->used_ns + KEEP_ENDED_NS < now) {
+                        registry_unlist_process(r, p);
+                        r->n_observed -= p->observed;
                         HASH_DEL(r->processes, p);
                         process_free(p);
                 }

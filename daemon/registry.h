@@ -4,6 +4,8 @@
 #pragma once
 
 #define HASH_NONFATAL_OOM 1
+/* Not the default one, whose switch falls through its labels in a way that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
 #include "batch.h"
@@ -36,7 +38,9 @@ struct Process {
         uint32_t execs;
         uint64_t described; /* the epoch in which the store was told of it as it is now */
         uint64_t used_ns;
-        UT_hash_handle hh;
+        bool observed;         /* counts against the limit of those that are only named */
+        bool listed;           /* by its number, as a tracked one */
+        UT_hash_handle hh, hh_pid;
 };
 
 struct Thread {
@@ -50,6 +54,7 @@ struct Thread {
         char comm[64];
         bool live;             /* tracked now */
         uint64_t accounted_ns; /* all of its time until here has been written out */
+        uint64_t seen_ns;      /* when an iterator last met it */
         uint64_t exit_boot_ns;
         uint64_t described, used_ns;
         /* Its interval of this tick, which its waits refer to. */
@@ -68,13 +73,14 @@ struct Resource {
         uint64_t key;
         const char *kind;
         char *ident, *name;
-        bool name_known; /* looked up, whether or not there was one */
+        unsigned name_tries; /* how often it was looked up; enough when there is one */
         uint64_t described, used_ns;
         UT_hash_handle hh;
 };
 
 typedef struct RegistryLimits {
-        unsigned processes, resources;
+        unsigned processes; /* tracked ones; and as many again that are only named */
+        unsigned resources;
 } RegistryLimits;
 
 int registry_new(const RegistryLimits *limits, Registry **ret);
@@ -84,8 +90,11 @@ DEFINE_CLEANUP(Registry *, registry_free);
 Process *registry_process(Registry *r, const Identity *id);
 Process *registry_process_by_pid(Registry *r, uint32_t pid); /* a live one that is tracked */
 Process *registry_processes(Registry *r);                    /* iterate with ->hh.next */
-/* NULL and errno: ENOMEM, or ENOSPC when the limit is reached. */
-Process *registry_add_process(Registry *r, const Identity *id);
+/* NULL and errno: ENOMEM, or ENOSPC when the limit is reached. `observed`: it is only named, not followed. */
+Process *registry_add_process(Registry *r, const Identity *id, bool observed);
+/* Whether it is followed now: what registry_process_by_pid() finds. False if the limit is reached. */
+bool registry_list_process(Registry *r, Process *p);
+void registry_unlist_process(Registry *r, Process *p);
 bool process_in_target(const Process *p, uint32_t target);
 int process_add_target(Process *p, uint32_t target);
 void process_remove_target(Process *p, uint32_t target);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -10,19 +11,27 @@
 #include <systemd/sd-id128.h>
 
 #include "../dbus/names.h"
+#include "access.h"
 #include "log.h"
 #include "manager-bus.h"
 #include "manager.h"
+#include "messages.h"
 
-#define GROUP_NAME "prism"
-#define GROUPS_MAX 1024
 #define BACKLOG 128
+/* Messages that wait for a client to read them. One that asks for more while so many answers wait, or lets so many
+ * signals pile up, is dropped. */
+#define ANSWERS_MAX 32
+#define SIGNALS_MAX 512
+/* How long until the system bus is looked for again; doubled each time. */
+#define REJOIN_USEC (1 * USEC_PER_SEC)
+#define REJOIN_MAX_USEC (30 * USEC_PER_SEC)
 
 typedef struct Connection Connection;
 struct Connection {
         Server *server;
         sd_bus *bus;
-        bool private;
+        bool private, doomed;
+        Access *access; /* on the system bus */
         Connection *next;
 };
 
@@ -40,13 +49,31 @@ struct Server {
         Connection *connections;
         unsigned n_private;
         Listener *listeners;
-        bool refusing; /* said so already */
+        bool refusing;           /* said so already */
+        sd_event_source *reaper; /* drops doomed connections, from the loop and not from within their callbacks */
+        sd_event_source *rejoin_timer;
+        uint64_t rejoin_usec;
 };
+
+static void schedule_rejoin(Server *s);
+
+/* Whether what is queued can be sent without waiting for a peer that has not said hello, or does not read. */
+static bool connection_can_flush(Connection *c) {
+        struct pollfd poll_fd = { .events = POLLOUT };
+
+        if (!c->bus || sd_bus_is_ready(c->bus) <= 0)
+                return false;
+        poll_fd.fd = sd_bus_get_fd(c->bus);
+        return poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) > 0 && (poll_fd.revents & POLLOUT);
+}
 
 static Connection *connection_free(Connection *c) {
         if (!c)
                 return NULL;
-        sd_bus_flush_close_unref(c->bus);
+        access_free(c->access);
+        if (connection_can_flush(c))
+                (void) sd_bus_flush(c->bus);
+        sd_bus_close_unref(c->bus);
         free(c);
         return NULL;
 }
@@ -62,6 +89,7 @@ static void connection_drop(Connection *c) {
                 }
         if (c->private)
                 s->n_private--;
+        access_free(c->access);
         /* Not flushed: the peer is gone, or does not read. */
         sd_bus_close(c->bus);
         sd_bus_unref(c->bus);
@@ -70,11 +98,43 @@ static void connection_drop(Connection *c) {
 
 static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         Connection *c = userdata;
+        Server *s = c->server;
+        bool private = c->private;
 
-        if (!c->private)
-                log_warning("the connection to the system bus is gone");
         connection_drop(c);
+        if (!private) {
+                log_event(LOG_WARNING, &(LogFields){ .id = PRISM_MESSAGE_BUS_LOST },
+                                "the connection to the system bus is gone; trying to come back");
+                schedule_rejoin(s);
+        }
         return 0;
+}
+
+static int on_reap(sd_event_source *source, void *userdata) {
+        Connection *next;
+        Server *s = userdata;
+
+        for (Connection *c = s->connections; c; c = next) {
+                next = c->next;
+                if (c->doomed)
+                        connection_drop(c);
+        }
+        return 0;
+}
+
+/* Whether a private client has let so many messages pile up that it must go. */
+static bool connection_is_stuck(Connection *c, uint64_t most) {
+        uint64_t queued;
+
+        if (!c->private || c->doomed)
+                return c->doomed;
+        if (sd_bus_get_n_queued_write(c->bus, &queued) < 0 || queued <= most)
+                return false;
+        log_event(LOG_WARNING, &(LogFields){ .id = PRISM_MESSAGE_CLIENT_DROPPED },
+                        "a client that does not read its messages was disconnected");
+        c->doomed = true;
+        (void) sd_event_source_set_enabled(c->server->reaper, SD_EVENT_ONESHOT);
+        return true;
 }
 
 static int connection_serve(Connection *c) {
@@ -89,58 +149,12 @@ static int connection_serve(Connection *c) {
         return r;
 }
 
-/* ---- Who may ---- */
-
-static bool is_prism_group(gid_t gid) {
-        struct group group, *found = NULL;
-        char buffer[16384];
-
-        return getgrnam_r(GROUP_NAME, &group, buffer, sizeof(buffer), &found) == 0 && found && found->gr_gid == gid;
-}
-
-static int check_peer(int fd) {
-        socklen_t size = sizeof(struct ucred);
-        gid_t groups[GROUPS_MAX];
-        struct ucred peer;
-
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-                return -errno;
-        if (peer.uid == 0 || peer.uid == geteuid() || is_prism_group(peer.gid))
-                return 0;
-        size = sizeof(groups);
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
-                return -errno;
-        for (size_t i = 0; i < size / sizeof(groups[0]); i++)
-                if (is_prism_group(groups[i]))
-                        return 0;
-        return -EACCES;
-}
-
-int server_check_access(sd_bus_message *message, sd_bus_error *error) {
-        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
-        const gid_t *groups;
-        uid_t uid;
-        int n, r;
-
-        /* A private peer was checked when it connected. */
-        if (sd_bus_is_bus_client(sd_bus_message_get_bus(message)) <= 0)
-                return 0;
-
-        r = sd_bus_query_sender_creds(message, SD_BUS_CREDS_EUID | SD_BUS_CREDS_SUPPLEMENTARY_GIDS, &creds);
-        if (r >= 0 && sd_bus_creds_get_euid(creds, &uid) >= 0 && (uid == 0 || uid == geteuid()))
-                return 0;
-        n = r >= 0 ? sd_bus_creds_get_supplementary_gids(creds, &groups) : r;
-        for (int i = 0; i < n; i++)
-                if (is_prism_group(groups[i]))
-                        return 0;
-        return sd_bus_error_set(error, PRISM_ERROR_ACCESS_DENIED,
-                        "only root and members of group " GROUP_NAME " may use prism");
-}
-
 /* ---- Private sockets ---- */
 
 /* busctl greets a bus daemon first; we answer as if we were one. */
-static int on_hello(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+static int on_private_message(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        if (connection_is_stuck(userdata, ANSWERS_MAX))
+                return 1;
         if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus", "Hello") <= 0)
                 return 0;
         return sd_bus_reply_method_return(message, "s", ":1.1") ?: 1;
@@ -173,7 +187,7 @@ static int connection_new_private(Server *s, int fd) {
         if (r >= 0)
                 r = sd_bus_start(c->bus);
         if (r >= 0)
-                r = sd_bus_add_filter(c->bus, NULL, on_hello, c);
+                r = sd_bus_add_filter(c->bus, NULL, on_private_message, c);
         if (r >= 0)
                 r = connection_serve(c);
         if (r < 0)
@@ -196,17 +210,20 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
                 return 0;
         if (s->n_private >= s->manager->config.connections) {
                 if (!s->refusing)
-                        log_warning("refusing connections: there are %u, which is the limit (Connections= in "
-                                    "prismd.conf)",
+                        log_event(LOG_WARNING, &(LogFields){ .id = PRISM_MESSAGE_CLIENTS_LIMIT },
+                                        "refusing connections: there are %u, which is the limit (Connections= in "
+                                        "prismd.conf)",
                                         s->n_private);
                 s->refusing = true;
                 close(peer);
                 return 0;
         }
         s->refusing = false;
-        r = check_peer(peer);
+        r = access_check_peer(peer);
         if (r < 0) {
-                log_info("a client that is neither root nor in group " GROUP_NAME " was refused on %s", l->path);
+                log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_CLIENT_REFUSED },
+                                "a client that is neither root nor in group " ACCESS_GROUP " was refused on %s",
+                                l->path);
                 close(peer);
                 return 0;
         }
@@ -292,7 +309,7 @@ static int listen_on(Server *s, const char *path) {
         }
         /* Who may is decided by credentials; the mode only keeps others from knocking. */
         (void) chmod(path, 0660);
-        if (getgrnam_r(GROUP_NAME, &group, buffer, sizeof(buffer), &found) == 0 && found)
+        if (getgrnam_r(ACCESS_GROUP, &group, buffer, sizeof(buffer), &found) == 0 && found)
                 (void) chown(path, (uid_t) -1, found->gr_gid);
         if (listen(l->fd, BACKLOG) < 0)
                 return -errno;
@@ -307,7 +324,26 @@ static int listen_on(Server *s, const char *path) {
 
 /* ---- The system bus ---- */
 
-static int join_system_bus(Server *s) {
+static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        Connection *c = userdata;
+        Server *s = c->server;
+        uint32_t answer = 0;
+
+        /* 1: it is ours. Whatever else is tried again later. */
+        if (!sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "u", &answer) >= 0 &&
+                        answer == 1) {
+                log_info("back on the system bus");
+                s->rejoin_usec = 0;
+                return 0;
+        }
+        c->doomed = true;
+        (void) sd_event_source_set_enabled(s->reaper, SD_EVENT_ONESHOT);
+        schedule_rejoin(s);
+        return 0;
+}
+
+/* Waits for the bus's answers only with `wait`. */
+static int join_system_bus(Server *s, bool wait) {
         _cleanup_(connection_freep) Connection *c = NULL;
         int r;
 
@@ -317,9 +353,12 @@ static int join_system_bus(Server *s) {
         c->server = s;
         r = sd_bus_open_system(&c->bus);
         if (r >= 0)
+                r = access_new(c->bus, &c->access);
+        if (r >= 0)
                 r = connection_serve(c);
         if (r >= 0)
-                r = sd_bus_request_name(c->bus, PRISM_BUS_NAME, 0);
+                r = wait ? sd_bus_request_name(c->bus, PRISM_BUS_NAME, 0)
+                         : sd_bus_request_name_async(c->bus, NULL, PRISM_BUS_NAME, 0, on_name, c);
         if (r < 0)
                 return r;
         c->next = s->connections;
@@ -328,13 +367,27 @@ static int join_system_bus(Server *s) {
         return 0;
 }
 
+static int on_rejoin(sd_event_source *source, uint64_t usec, void *userdata) {
+        Server *s = userdata;
+
+        if (join_system_bus(s, false) < 0)
+                schedule_rejoin(s);
+        return 0;
+}
+
+static void schedule_rejoin(Server *s) {
+        s->rejoin_usec = s->rejoin_usec ? MIN(s->rejoin_usec * 2, REJOIN_MAX_USEC) : REJOIN_USEC;
+        (void) sd_event_source_set_time_relative(s->rejoin_timer, s->rejoin_usec);
+        (void) sd_event_source_set_enabled(s->rejoin_timer, SD_EVENT_ONESHOT);
+}
+
 /* ---- */
 
 static int serve_address(Server *s, const char *address) {
         const char *path;
 
         if (streq(address, "system"))
-                return join_system_bus(s);
+                return join_system_bus(s, true);
         path = startswith(address, "unix:path=");
         return path ? listen_on(s, path) : -EINVAL;
 }
@@ -347,6 +400,15 @@ int server_new(Manager *m, const char *const *addresses, Server **ret, char **re
         if (!s)
                 return -ENOMEM;
         s->manager = m;
+        r = sd_event_add_defer(m->event, &s->reaper, on_reap, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(m->event, &s->rejoin_timer, CLOCK_BOOTTIME, 0, 0, on_rejoin, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->rejoin_timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
 
         for (size_t i = 0; addresses && addresses[i]; i++) {
                 r = serve_address(s, addresses[i]);
@@ -361,7 +423,7 @@ int server_new(Manager *m, const char *const *addresses, Server **ret, char **re
                 }
         }
         if (!addresses || !addresses[0]) {
-                r = join_system_bus(s);
+                r = join_system_bus(s, true);
                 if (r < 0)
                         log_info("not on the system bus: %s", strerror(-r));
                 r_socket = serve_address(s, PRISM_DEFAULT_ADDRESS);
@@ -396,6 +458,8 @@ Server *server_free(Server *s) {
                 s->connections = c->next;
                 connection_free(c);
         }
+        sd_event_source_disable_unref(s->reaper);
+        sd_event_source_disable_unref(s->rejoin_timer);
         free(s);
         return NULL;
 }
@@ -407,6 +471,7 @@ void server_for_each_bus(Server *s, void (*send)(sd_bus *bus, void *userdata), v
                 return;
         for (Connection *c = s->connections; c; c = next) {
                 next = c->next;
-                send(c->bus, userdata);
+                if (!connection_is_stuck(c, SIGNALS_MAX))
+                        send(c->bus, userdata);
         }
 }

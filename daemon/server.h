@@ -19,5 +19,3 @@ DEFINE_CLEANUP(Server *, server_free);
 
 /* Calls `send` for each connection. */
 void server_for_each_bus(Server *s, void (*send)(sd_bus *bus, void *userdata), void *userdata);
-/* Whether the sender of a message may use prism: root, prismd's own user, group prism. */
-int server_check_access(sd_bus_message *message, sd_bus_error *error);

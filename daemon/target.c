@@ -41,7 +41,8 @@ static bool argument_is_clean(const char *s) {
         if (isempty(s) || strlen(s) > NAME_MAX_BYTES || !utf8_is_valid(s))
                 return false;
         for (const char *p = s; *p; p++)
-                if ((unsigned char) *p < ' ' || *p == 0x7f)
+                if ((unsigned char) *p < ' ' || *p == 0x7f ||
+                                (p[0] == '\xc2' && (unsigned char) p[1] < 0xa0)) /* U+0080 to U+009F */
                         return false;
         return true;
 }
@@ -86,9 +87,9 @@ int target_new(TargetKind kind, const char *argument, enum prism_follow follow, 
 
         switch (kind) {
         case TARGET_PROCESS:
-                r = parse_u64(argument, UINT32_MAX, &pid);
-                if (r >= 0)
-                        t->pid = (uint32_t) pid;
+                if (parse_u64(argument, UINT32_MAX, &pid) < 0)
+                        return refuse(-EINVAL, ret_error, "a process is named by its number, from 0 to 4294967295");
+                t->pid = (uint32_t) pid;
                 break;
         case TARGET_CGROUP:
         case TARGET_UNIT:
@@ -119,6 +120,10 @@ bool target_is_open(const Target *t) {
         return t->kind != TARGET_PROCESS;
 }
 
+bool target_matches(const Target *t, const char *comm, const char *argv0) {
+        return pattern_matches(t->pattern, comm) || (argv0 && pattern_matches(t->pattern, argv0));
+}
+
 typedef struct Match {
         const Target *target;
         int (*found)(uint32_t pid, void *userdata);
@@ -132,12 +137,8 @@ static int match_command(uint32_t pid, void *userdata) {
 
         if (proc_status(pid, &status) < 0 || status.kernel_thread)
                 return 0;
-        if (!pattern_matches(m->target->pattern, status.comm)) {
-                argv0 = proc_argv0_name(pid);
-                if (!argv0 || !pattern_matches(m->target->pattern, argv0))
-                        return 0;
-        }
-        return m->found(pid, m->userdata);
+        argv0 = proc_argv0_name(pid);
+        return target_matches(m->target, status.comm, argv0) ? m->found(pid, m->userdata) : 0;
 }
 
 int target_for_each_process(Target *t, int (*found)(uint32_t pid, void *userdata), void *userdata) {
@@ -150,8 +151,11 @@ int target_for_each_process(Target *t, int (*found)(uint32_t pid, void *userdata
                 return proc_for_each(match_command, &m);
         case TARGET_CGROUP:
         case TARGET_UNIT:
-                cgroup_set_done(&t->cgroups);
-                (void) find_groups(t, NULL);
+                /* A unit's group changes with each start. */
+                if (!cgroup_set_exists(&t->cgroups)) {
+                        cgroup_set_done(&t->cgroups);
+                        (void) find_groups(t, NULL);
+                }
                 return cgroup_for_each_process(&t->cgroups, found, userdata);
         }
         return 0;

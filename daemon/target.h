@@ -40,6 +40,8 @@ DEFINE_CLEANUP(Target *, target_free);
 
 /* Whether new processes can come in other than by fork. */
 bool target_is_open(const Target *t);
+/* TARGET_COMMAND: whether one of a process's names matches; argv0 may be NULL. */
+bool target_matches(const Target *t, const char *comm, const char *argv0);
 /* Calls `found` for each process that the target wants now (and may have already). Looks a unit's group up again, since
  * it changes at each start. */
 int target_for_each_process(Target *t, int (*found)(uint32_t pid, void *userdata), void *userdata);

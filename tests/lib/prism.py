@@ -100,6 +100,13 @@ class Prismd:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=environment(), start_new_session=True)
         deadline = time.monotonic() + START_TIMEOUT
+        self.pid = self.process.pid
+        if self.own_pid_namespace:
+            while not children(self.process.pid):
+                if self.process.poll() is not None:
+                    raise AssertionError(f"unshare ended with {self.process.returncode}: {self.log()}")
+                time.sleep(0.01)
+            self.pid = children(self.process.pid)[0]
         while self.ctl("status").code != 0:
             if self.process.poll() is not None:
                 raise AssertionError(f"prismd ended with {self.process.returncode}: {self.log()}")
@@ -107,7 +114,6 @@ class Prismd:
                 self.kill()
                 raise AssertionError(f"prismd does not answer after {START_TIMEOUT} s: {self.log()}")
             time.sleep(0.05)
-        self.pid = children(self.process.pid)[0] if self.own_pid_namespace else self.process.pid
         return self
 
     def stop(self):
@@ -158,7 +164,14 @@ class Prismd:
     def ctl(self, *arguments, **options):
         """prismctl, with this prismd's address and state directory; its exit code, output and errors."""
         env = environment(PRISM_ADDRESS=self.address, PRISM_STATE_DIR=str(self.state))
-        return run(PRISMCTL, *arguments, env=env, **options)
+        return run(*self.inside(), PRISMCTL, *arguments, env=env, **options)
+
+    def inside(self):
+        """What to put before a command to run it in prismd's pid namespace. A socket's peer from another one has no
+        number here, and sd-bus does not let it in."""
+        if not self.own_pid_namespace:
+            return ()
+        return ("nsenter", f"--pid=/proc/{self.pid}/ns/pid", f"--mount=/proc/{self.pid}/ns/mnt")
 
     def must(self, *arguments, **options):
         """The output of a prismctl that must succeed."""

@@ -95,6 +95,11 @@ class TruthTest(unittest.TestCase):
     def assert_close(self, recorded_ns, true_ns, what):
         self.assertLessEqual(abs(recorded_ns - true_ns), tolerance(true_ns), explain(what, recorded_ns, true_ns))
 
+    def assert_between(self, recorded_ns, least_ns, most_ns, what):
+        """The truth is known as two bounds; each has the usual tolerance."""
+        self.assertGreaterEqual(recorded_ns, least_ns - tolerance(least_ns), explain(what, recorded_ns, least_ns))
+        self.assertLessEqual(recorded_ns, most_ns + tolerance(most_ns), explain(what, recorded_ns, most_ns))
+
     def assert_wait(self, wait, truth, what):
         """Count, total and maximum of a wait against a tally of the workload."""
         self.assertEqual(wait.count, truth["count"], f"{what}: number of waits")

@@ -13,6 +13,9 @@ from recording import MS
 from truth import TruthTest
 
 
+SLEEP_NS = 2 * MS  # of each thread of the workload "brief"
+
+
 def slept(recording, thread):
     return sum(w.total_ns for w in recording.waits(thread, "timer"))
 
@@ -64,26 +67,31 @@ class Images(TruthTest):
 
 
 class Brief(TruthTest):
+    """500 threads, each sleeps SLEEP_NS."""
+
     def test_threads_that_live_for_milliseconds(self):
         recording, truth = self.play("brief")
         threads = {t["tid"]: t for t in recording.threads()}
         missing = [t["tid"] for t in truth["threads"] if t["tid"] not in threads]
         self.assertEqual(missing, [], f"{len(missing)} of {len(truth['threads'])} threads are missing")
-        wrong = []
+        wrong, shortest, longest = [], 0, 0
         for brief in truth["threads"]:
             thread = threads[brief["tid"]]
             recorded = slept(recording, thread)
+            # It cannot have been shorter than it was asked to be; its own clock adds the run queue.
+            least, most = SLEEP_NS, brief["slept_ns"]
+            shortest, longest = shortest + least, longest + most
             if thread["exit_ns"] is None:
                 wrong.append(f"{brief['tid']} has no end")
             elif thread["comm"] != "brief":
                 wrong.append(f"{brief['tid']} is named {thread['comm']}")
-            elif abs(recorded - brief["slept_ns"]) > MS:
-                wrong.append(f"{brief['tid']} slept {recorded / MS:.2f} ms, truth {brief['slept_ns'] / MS:.2f} ms")
+            elif not least - MS <= recorded <= most + MS:
+                wrong.append(f"{brief['tid']} slept {recorded / MS:.2f} ms, truth {least / MS:.2f} to {most / MS:.2f} ms")
             elif recording.times(thread)["dt_ns"] < brief["lived_ns"] - MS:
                 wrong.append(f"{brief['tid']} is known for a part of its life only")
         self.assertEqual(wrong, [], f"{len(wrong)} threads are wrong")
-        self.assert_close(sum(slept(recording, threads[t["tid"]]) for t in truth["threads"]),
-                          sum(t["slept_ns"] for t in truth["threads"]), "slept, all of them")
+        self.assert_between(sum(slept(recording, threads[t["tid"]]) for t in truth["threads"]), shortest, longest,
+                            "slept, all of them")
 
 
 class Reuse(TruthTest):
@@ -126,11 +134,8 @@ class OwnPidNamespace(TruthTest):
     def make_prismd(cls):
         return Prismd(own_pid_namespace=True)
 
-    def inside(self):
-        return ("nsenter", f"--pid=/proc/{self.prismd.pid}/ns/pid", f"--mount=/proc/{self.prismd.pid}/ns/mnt")
-
     def test_numbers_are_translated(self):
-        with Workload("mutex", "heap", prefix=self.inside()) as running:
+        with Workload("mutex", "heap", prefix=self.prismd.inside()) as running:
             host_pid = self.host_pid(running)
             self.assertNotEqual(running.pid, host_pid)
 
@@ -149,7 +154,7 @@ class OwnPidNamespace(TruthTest):
             self.assertEqual(wakers, {one["waker"] for one in waiter["waits"]}, "wakers")
 
     def test_children_are_followed(self):
-        recording, truth = self.play("image", "child", prefix=self.inside())
+        recording, truth = self.play("image", "child", prefix=self.prismd.inside())
         thread = recording.thread(truth["pid"])
         self.assertNotEqual(thread["pid"], thread["host_pid"])
         self.assert_close(slept(recording, thread), truth["before_ns"] + truth["after_ns"], "slept")

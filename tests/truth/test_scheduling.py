@@ -12,6 +12,7 @@ from recording import MS
 from truth import TruthTest, note
 
 SHARE_POINTS = 5
+TRIES = 6
 
 
 class RanInstead(TruthTest):
@@ -59,8 +60,20 @@ class RanInstead(TruthTest):
         self.assert_close(times["runqueue_ns"], truth["runqueue_ns"], "run queue")
         self.assert_close(times["run_ns"], truth["run_ns"], "run")
 
+    def test_a_real_time_thread_in_between_is_charged_with_its_own_time_only(self):
+        """The scheduler's account of the last slice is for fair threads: of others it says how much they ever ran."""
+        _, truth, times, instead = self.competition("realtime", 0)
+        self.assert_close(times["runqueue_ns"], truth["runqueue_ns"], "run queue")
+        self.check_share(instead, truth, truth["heavy_ns"], truth["light_ns"])
+
     def test_migration_during_the_wait(self):
-        recording, truth, times, instead = self.competition("migrate")
+        for _ in range(TRIES):
+            recording, truth, times, instead = self.competition("migrate")
+            # One switch that is not delivered can be the only one that says who ran.
+            if "kernel/missed-switch" not in recording.losses():
+                break
+        else:
+            self.fail(f"in each of {TRIES} recordings a switch was missed")
         self.assert_close(times["runqueue_ns"], truth["runqueue_ns"], "run queue")
         self.check_share(instead, truth, truth["behind_heavy_ns"], truth["behind_light_ns"])
         self.assertGreater(instead[truth["heavy"]] + instead[truth["light"]], 0.9 * truth["runqueue_ns"],
@@ -70,10 +83,17 @@ class RanInstead(TruthTest):
 
 class OnTheCpu(TruthTest):
     def test_thread_that_hops_between_cpus(self):
+        """What the kernel's clocks say here is too much run and too little run queue, by up to what the moves cost."""
         recording, truth = self.play("hop")
-        times = recording.times(recording.thread(truth["tid"]))
-        self.assert_close(times["run_ns"], truth["run_ns"], "run")
-        self.assert_close(times["runqueue_ns"], truth["runqueue_ns"], "run queue")
+        thread = recording.thread(truth["tid"])
+        times = recording.times(thread)
+        doubt = truth["run_ns"] - truth["work_ns"]
+        self.assertGreater(truth["hops"], 100)
+        self.assert_between(times["run_ns"], truth["work_ns"], truth["run_ns"], "run")
+        uncounted = truth["elapsed_ns"] - truth["run_ns"] - truth["runqueue_ns"]
+        self.assert_between(times["runqueue_ns"], truth["runqueue_ns"], truth["runqueue_ns"] + doubt + uncounted, "run queue")
+        gate = sum(w.total_ns for w in recording.waits(thread, op="read"))
+        self.assert_close(times["dt_ns"] - gate, truth["elapsed_ns"], "all states of the scenario")
 
 
 if __name__ == "__main__":

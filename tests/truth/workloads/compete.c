@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A thread that wants to run, and two processes of weights 3:1 ("heavy", "light") that take its CPU away.
  * compete busy CPU: the thread never sleeps. compete waking CPU: it sleeps for 2 ms after each 1 ms of work.
+ * compete realtime CPU: "light" is a real-time process instead that takes the CPU often and for a short time.
  * compete migrate: it stands behind "heavy" on CPU 0, is moved to CPU 1 while it waits, and stands behind "light" there. */
 #include "workload.h"
 
 #define LENGTH_NS (2500 * MSEC)
 #define WORK_NS MSEC
 #define SLEEP_NS (2 * MSEC)
+#define BURST_NS (200 * UINT64_C(1000))
+#define BURST_PAUSE_NS (2 * MSEC)
 #define LIGHT_NICE 5 /* weight 335 against 1024 */
 #define STAY_NS (250 * MSEC)
 #define SETTLE_NS (20 * MSEC)
@@ -16,17 +19,19 @@ typedef struct Competitor {
         pid_t pid;
         int cpu, nice, priority;
         Gate gate;
+        bool bursts; /* sleeps between short times of work */
         atomic_bool stop;
         uint64_t run_ns;
 } Competitor;
 
 typedef struct Scenario {
-        bool waking;
+        bool waking, realtime;
         int cpu;
         Gate gate;
         pid_t tid;
         uint64_t end_ns; /* of the busy phase */
         uint64_t start_ns, stopped_ns;
+        Schedstat before; /* asleep at the gate: getting from there to the CPU is a part of the scenario */
         Schedstat used;
 } Scenario;
 
@@ -47,7 +52,12 @@ static void compete(Competitor *c) {
         gate_pass(&c->gate);
         uint64_t before_ns = thread_cpu_ns();
         while (!c->stop)
-                ;
+                if (c->bursts) {
+                        uint64_t start_ns = thread_cpu_ns();
+                        while (thread_cpu_ns() < start_ns + BURST_NS)
+                                ;
+                        sleep_ns(BURST_PAUSE_NS);
+                }
         c->run_ns = thread_cpu_ns() - before_ns;
         _exit(EXIT_SUCCESS);
 }
@@ -68,7 +78,6 @@ static void *run_target(void *argument) {
         s->tid = thread_id();
         pin(0, s->cpu);
         gate_pass(&s->gate);
-        Schedstat before = schedstat();
         s->start_ns = now_ns();
         if (s->end_ns == 0)
                 s->end_ns = s->start_ns + LENGTH_NS;
@@ -81,7 +90,7 @@ static void *run_target(void *argument) {
                 }
         s->stopped_ns = now_ns();
         Schedstat after = schedstat();
-        s->used = (Schedstat){ after.run_ns - before.run_ns, after.runqueue_ns - before.runqueue_ns };
+        s->used = (Schedstat){ after.run_ns - s->before.run_ns, after.runqueue_ns - s->before.runqueue_ns };
         return NULL;
 }
 
@@ -96,12 +105,15 @@ static void print_answer(const Scenario *s, const Competitor *heavy, const Compe
 static void run_on_one_cpu(Scenario *s, Competitor *heavy, Competitor *light) {
         *heavy = (Competitor){ .name = "heavy", .cpu = s->cpu };
         *light = (Competitor){ .name = "light", .cpu = s->cpu, .nice = LIGHT_NICE };
+        if (s->realtime)
+                *light = (Competitor){ .name = "light", .cpu = s->cpu, .priority = 10, .bursts = true };
         gate_init(&s->gate);
         start_competitor(heavy);
         start_competitor(light);
         pthread_t target = start_thread(run_target, s);
         pin(0, 1 - s->cpu);
         ready();
+        s->before = schedstat_of(getpid(), s->tid);
         gate_open(&heavy->gate, 1);
         gate_open(&light->gate, 1);
         gate_open(&s->gate, 1);
@@ -127,7 +139,7 @@ static void run_migration(Scenario *s, Competitor *heavy, Competitor *light) {
         ready();
 
         set_fifo(0, 20);
-        Schedstat before = schedstat_of(getpid(), s->tid);
+        s->before = schedstat_of(getpid(), s->tid);
         gate_open(&heavy->gate, 1);
         gate_open(&light->gate, 1);
         sleep_ns(SETTLE_NS);
@@ -148,14 +160,18 @@ static void run_migration(Scenario *s, Competitor *heavy, Competitor *light) {
         s->used.runqueue_ns = released_ns - woken_ns;
         printf("{\"behind_heavy_ns\":%llu,\"behind_light_ns\":%llu,\"queued_before_ns\":%llu,",
                         (unsigned long long) (moved_ns - woken_ns), (unsigned long long) (released_ns - moved_ns),
-                        (unsigned long long) before.runqueue_ns);
+                        (unsigned long long) s->before.runqueue_ns);
         print_answer(s, heavy, light);
         putchar('}');
 }
 
 int main(int argc, char *argv[]) {
         CHECK(argc >= 2);
-        Scenario scenario = { .waking = strcmp(argv[1], "waking") == 0, .cpu = argc > 2 ? atoi(argv[2]) : 0 };
+        Scenario scenario = {
+                .waking = strcmp(argv[1], "waking") == 0,
+                .realtime = strcmp(argv[1], "realtime") == 0,
+                .cpu = argc > 2 ? atoi(argv[2]) : 0,
+        };
         Competitor *competitors = shared_memory(2 * sizeof(Competitor));
 
         if (strcmp(argv[1], "migrate") == 0)

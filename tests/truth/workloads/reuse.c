@@ -44,6 +44,7 @@ int main(void) {
         join_thread(start_thread(run_thread, &first));
         second.wanted = first.tid;
         for (unsigned i = 0; i < N_TRIES && second.slept_ns == 0; i++) {
+                sleep_ns(MSEC); /* a thread can be joined before the kernel is done with its number */
                 if (!set_last(first.tid - 1))
                         break;
                 join_thread(start_thread(run_thread, &second));
