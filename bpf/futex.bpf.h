@@ -41,30 +41,27 @@ static long futex_in_mapping(struct task_struct *task, struct vm_area_struct *vm
 }
 
 /* Fills space, address and shared of *r. A call without the private flag may still be on private memory (glibc joins threads
- * that way), so the mapping decides. Where it cannot be asked the futex counts as private, and as a loss: before 5.17, while
- * the mmap lock is held for writing, and for a task that is not current (nothing keeps its mm while we look). */
+ * that way), so the mapping decides. Where it cannot be asked (before 5.17, while the mmap lock is held for writing, and for
+ * a task that is not current, since nothing keeps its mm while we look) prismd has to ask /proc. */
 static __always_inline void futex_identify(
                 struct task_struct *task, bool current, __u64 address, bool private, struct prism_resource *r) {
         struct futex_mapping mapping = { .address = address };
 
         r->space = address_space(task);
         r->address = address;
-        r->shared = 0;
+        r->shared = PRISM_FUTEX_PRIVATE;
         if (private)
                 return;
 
-        if (!settings.has_find_vma || !current) {
-                count_loss(PRISM_LOSS_FUTEX_KEY);
-                return;
-        }
-        if ((int) bpf_find_vma(task, address, futex_in_mapping, &mapping, 0) != 0) {
-                count_loss(PRISM_LOSS_FUTEX_KEY);
+        if (!settings.has_find_vma || !current ||
+                        (int) bpf_find_vma(task, address, futex_in_mapping, &mapping, 0) != 0) {
+                r->shared = PRISM_FUTEX_UNSURE;
                 return;
         }
         if (mapping.sequence) {
                 r->space = mapping.sequence;
                 r->address = mapping.offset;
-                r->shared = 1;
+                r->shared = PRISM_FUTEX_SHARED;
         }
 }
 

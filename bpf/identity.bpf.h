@@ -70,8 +70,8 @@ static __always_inline void slot_give_back(__u32 slot) {
 }
 
 /* Fills the identity of a thread that becomes tracked under `thread` in `slot`. */
-static __always_inline void info_write(struct task_struct *task, __u64 thread, __u32 slot, __u64 now, __u32 follow,
-                __u32 target, bool inherited) {
+static __always_inline void info_write(struct task_struct *task, __u64 thread, __u32 slot, __u64 start, __u64 now,
+                __u32 follow, __u32 target, bool inherited) {
         struct prism_thread_info *info = bpf_map_lookup_elem(&thread_info, &slot);
         struct task_struct *leader = BPF_CORE_READ(task, group_leader);
         struct task_struct *parent = BPF_CORE_READ(task, real_parent);
@@ -82,7 +82,7 @@ static __always_inline void info_write(struct task_struct *task, __u64 thread, _
         WRITE_ONCE(info->sequence, info->sequence | 1);
         barrier();
         info->thread = thread;
-        info->start_ns = BPF_CORE_READ(task, start_boottime);
+        info->start_ns = start;
         info->process_start_ns = BPF_CORE_READ(leader, start_boottime);
         info->tracked_ns = now;
         info->parent_start_ns = BPF_CORE_READ(parent, group_leader, start_boottime);

@@ -39,15 +39,15 @@ struct thread_state {
         __u8 inherited; /* its process is tracked since it was forked */
         /* Written by wakes, like the waker's identity below. */
         __u8 waker_kind;
-        __u8 waker_untracked; /* all of the identity is filled */
-        __u64 wake_ns; /* the last wake, of whatever sleep */
-        __u64 waker_start_ns;
-        __u32 waker_tid;
+        __u8 padding;
+        __u64 wake_ns;   /* the last wake, of whatever sleep */
+        __u64 waker;     /* handle, or start of one that is not tracked */
+        __u32 waker_tid; /* 0 with a handle */
         __u32 wake_version;
 
         struct prism_resource resource; /* of the current or last wait */
         __u64 user_address;
-        struct prism_resource call;        /* the last wait that was a system call's own, for restart_syscall */
+        struct prism_resource call; /* the last wait that was a system call's own, for restart_syscall */
         __u64 call_address;
         /* Addresses that went through a map are numbers to the verifier, which global functions insist on. */
         __u64 task;    /* its own */

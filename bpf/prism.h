@@ -92,9 +92,14 @@ enum prism_loss {
         PRISM_LOSS_MISSED_SWITCH, /* a switch was not delivered and was inferred */
         PRISM_LOSS_MISSED_WAKE,   /* a wake was not delivered and was inferred */
         PRISM_LOSS_EVENT_FULL,    /* ring buffer of rare events */
-        PRISM_LOSS_FUTEX_KEY,     /* a shared futex could not be resolved at the moment of blocking */
         PRISM_LOSS_SNAPSHOT_RACE, /* a thread's state changed faster than it could be read */
         _PRISM_LOSS_MAX,
+};
+
+enum prism_futex_sharing {
+        PRISM_FUTEX_PRIVATE,
+        PRISM_FUTEX_SHARED, /* `space` is an inode sequence, `address` an offset */
+        PRISM_FUTEX_UNSURE, /* as private; the mapping that decides could not be asked */
 };
 
 /* What a wait is for. `space` and `address` identify it within `kind`:
@@ -105,7 +110,7 @@ struct prism_resource {
         unsigned long long address;
         unsigned short op;
         unsigned char kind;
-        unsigned char shared; /* futex: `space` is an inode sequence */
+        unsigned char shared; /* futex: enum prism_futex_sharing */
         unsigned int padding;
 };
 
@@ -113,8 +118,8 @@ struct prism_resource {
 struct prism_wait_key {
         unsigned long long thread; /* handle */
         struct prism_resource resource;
-        unsigned long long waker_start_ns; /* of the waking thread; 0 unless waker_kind is thread */
-        unsigned int waker_tid;            /* the kernel's own number */
+        unsigned long long waker; /* waker_kind thread: its handle, or when it started if it is not tracked */
+        unsigned int waker_tid;   /* the kernel's own number; 0 with a handle */
         unsigned int waker_kind;
 };
 

@@ -92,7 +92,7 @@ static __noinline bool wait_add(struct thread_state *st, __u8 waker_kind, __u32 
         key.waker_kind = waker_kind;
         if (waker_kind == PRISM_WAKER_THREAD) {
                 key.waker_tid = st->waker_tid;
-                key.waker_start_ns = st->waker_start_ns;
+                key.waker = st->waker;
         }
 
         value = bpf_map_lookup_elem(map, &key);
@@ -103,11 +103,11 @@ static __noinline bool wait_add(struct thread_state *st, __u8 waker_kind, __u32 
                         .max_ns = full,
                         .user_address = st->user_address,
                         .count = 1,
-                        .waker_tgid = waker_kind == PRISM_WAKER_THREAD ? st->waker_tgid : 0,
                 };
 
                 fresh.histogram[bucket] = 1;
-                if (waker_kind == PRISM_WAKER_THREAD && st->waker_untracked) {
+                if (waker_kind == PRISM_WAKER_THREAD && st->waker_tid) {
+                        fresh.waker_tgid = st->waker_tgid;
                         fresh.waker_user_tgid = st->waker_user_tgid;
                         fresh.waker_user_tid = st->waker_user_tid;
                         fresh.waker_process_start_ns = st->waker_process_start_ns;

@@ -19,7 +19,7 @@ static __always_inline bool thread_begin(struct task_struct *task, struct thread
         st->target = target;
         st->inherited = inherited;
         /* First the identity: as soon as the storage is there, another CPU may charge time to the slot. */
-        info_write(task, st->thread, slot, now, follow, target, inherited);
+        info_write(task, st->thread, slot, BPF_CORE_READ(task, start_boottime), now, follow, target, inherited);
         if (!bpf_task_storage_get(&threads, task, st, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
                 struct prism_thread_info *info;
                 __u32 index = slot;
@@ -53,7 +53,8 @@ int BPF_PROG(task_newtask, struct task_struct *task, unsigned long clone_flags) 
         now = bpf_ktime_get_boot_ns();
         st.state = PRISM_STATE_RUNQUEUE;
         st.since_ns = st.ran_since_ns = now;
-        if (thread_begin(task, &st, now, parent->follow, parent->target, new_process || parent->inherited) && new_process)
+        if (thread_begin(task, &st, now, parent->follow, parent->target, new_process || parent->inherited) &&
+                        new_process)
                 send_event(task, PRISM_EVENT_PROCESS);
         return 0;
 }
@@ -81,8 +82,8 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm) {
         return 0;
 }
 
-/* A thread other than the leader that executes a new image goes on under the leader's number and start: for us one
- * thread ends and another begins, or the time before would be charged to the leader. */
+/* A thread other than the leader that executes a new image goes on under the leader's number and start. For us one thread
+ * ends and another begins, which starts now: it is neither of the two. */
 static __always_inline void become_leader(struct task_struct *task, struct thread_state *st, __u64 now) {
         __u32 generation = READ_ONCE(control.generation) & 1;
         __u32 index = generation * settings.thread_slots + st->slot;
@@ -117,7 +118,7 @@ static __always_inline void become_leader(struct task_struct *task, struct threa
         st->since_ns = now;
         barrier();
         WRITE_ONCE(st->version, st->version + 1);
-        info_write(task, st->thread, slot, now, st->follow, st->target, st->inherited);
+        info_write(task, st->thread, slot, now, now, st->follow, st->target, st->inherited);
 }
 
 SEC("tp_btf/sched_process_exec")

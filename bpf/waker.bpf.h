@@ -89,21 +89,21 @@ static __always_inline void waitv_identify(struct task_struct *current, struct t
  * is kept too, since nobody else may know them. */
 static __always_inline void waker_note(struct thread_state *st) {
         struct task_struct *current = bpf_get_current_task_btf();
+        struct thread_state *waker;
 
         st->waker_kind = waker_context(current);
-        st->waker_untracked = 0;
-        if (st->waker_kind != PRISM_WAKER_THREAD) {
-                st->waker_tid = 0;
-                st->waker_start_ns = 0;
+        if (st->waker_kind != PRISM_WAKER_THREAD)
                 return;
-        }
 
-        st->waker_tid = current->pid;
-        st->waker_tgid = current->tgid;
-        st->waker_start_ns = current->start_boottime;
         /* Storage may also be another program's. */
-        if (!current->bpf_storage || !bpf_task_storage_get(&threads, current, 0, 0)) {
-                st->waker_untracked = 1;
+        waker = current->bpf_storage ? bpf_task_storage_get(&threads, current, 0, 0) : NULL;
+        if (waker) {
+                st->waker_tid = 0;
+                st->waker = waker->thread;
+        } else {
+                st->waker_tid = current->pid;
+                st->waker_tgid = current->tgid;
+                st->waker = current->start_boottime;
                 st->waker_user_tgid = user_process_number(current);
                 st->waker_user_tid = user_number(current);
                 st->waker_process_start_ns = BPF_CORE_READ(current, group_leader, start_boottime);

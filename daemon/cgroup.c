@@ -133,8 +133,8 @@ int cgroup_find(const char *path, CgroupSet *ret) {
 }
 
 /* Calls `found` for a group and all below it, the outer first. */
-static int walk(const char *directory, unsigned depth, int (*found)(const char *directory, unsigned depth, void *userdata),
-                void *userdata) {
+static int walk(const char *directory, unsigned depth,
+                int (*found)(const char *directory, unsigned depth, void *userdata), void *userdata) {
         struct dirent *entry;
         DIR *d;
         int r;

@@ -10,8 +10,8 @@
 #define FUTEX_NAMES_TIME_NS (20 * NSEC_PER_MSEC)
 #define FUTEX_NAME_TRIES 3
 #define COLLECT_EVERY_TICKS 10
-/* Two flushes. */
-#define UNSEEN_NS (120 * NSEC_PER_SEC)
+/* Long enough for the last switch of a thread that has left the task list. */
+#define MISSING_NS (5 * NSEC_PER_SEC)
 
 struct Collector {
         Probes *probes;
@@ -29,6 +29,7 @@ struct Collector {
         size_t n_ending, c_ending, n_ended, c_ended;
 
         uint64_t tick;
+        unsigned n_missing;       /* threads with missing_ns */
         uint64_t clock_described; /* the epoch in which the store was told of the clock's offset as it is now */
         uint64_t futex_names_until_ns;
         uint64_t kernel_losses[_PRISM_LOSS_MAX], recursion_misses; /* counted so far */
@@ -147,10 +148,38 @@ static void emit_ran_instead(Collector *c, Thread *t, uint64_t from, uint64_t un
 
 static const struct prism_resource lost_resource = { .kind = PRISM_KIND_OTHER, .op = PRISM_OP_LOST };
 
-static Resource *resource_of(Collector *c, Thread *t, const struct prism_resource *id, uint64_t user_address) {
-        bool created;
-        Resource *resource = registry_resource(c->registry, id, &created);
+static void look_up_name(Collector *c, Resource *resource, const Thread *t, uint64_t user_address) {
+        char *name;
 
+        if (resource->name_tries >= FUTEX_NAME_TRIES || !t->process->pid || t->process->exit_boot_ns ||
+                        boot_now() >= c->futex_names_until_ns)
+                return;
+        resource->name_tries++;
+        name = futex_name(t->process->pid, user_address);
+        if (!name)
+                return;
+        resource->name = name;
+        resource->name_tries = FUTEX_NAME_TRIES;
+        resource->described = 0;
+}
+
+static Resource *resource_of(Collector *c, Thread *t, const struct prism_resource *id, uint64_t user_address) {
+        struct prism_resource sure = *id;
+        Resource *resource;
+        bool created;
+
+        resource = registry_resource(c->registry, id, &created);
+        if (resource && id->kind == PRISM_KIND_FUTEX && id->shared == PRISM_FUTEX_UNSURE) {
+                /* Nearly always private memory after all. A shared one stays a resource of its own, and a counted loss. */
+                if (created)
+                        resource->is_private = t->process->pid && futex_is_private(t->process->pid, user_address) > 0;
+                if (resource->is_private) {
+                        sure.shared = PRISM_FUTEX_PRIVATE;
+                        resource->used_ns = boot_now();
+                        resource = registry_resource(c->registry, &sure, &created);
+                } else
+                        losses_count(&c->losses, "kernel", "futex-key", 1);
+        }
         if (!resource && errno == ENOSPC) {
                 losses_count(&c->losses, "collector", "resource-limit", 1);
                 resource = registry_resource(c->registry, &lost_resource, &created);
@@ -159,15 +188,7 @@ static Resource *resource_of(Collector *c, Thread *t, const struct prism_resourc
                 note(c, -ENOMEM);
                 return NULL;
         }
-        if (resource->name_tries < FUTEX_NAME_TRIES && t->process->pid && !t->process->exit_boot_ns &&
-                        boot_now() < c->futex_names_until_ns) {
-                resource->name_tries++;
-                resource->name = futex_name(t->process->pid, user_address);
-                if (resource->name) {
-                        resource->name_tries = FUTEX_NAME_TRIES;
-                        resource->described = 0;
-                }
-        }
+        look_up_name(c, resource, t, user_address);
         return resource;
 }
 
@@ -243,7 +264,11 @@ static Process *process_add(Collector *c, const Identity *id, uint32_t pid, cons
         Process *p = registry_add_process(c->registry, id, observed);
 
         if (!p) {
-                losses_count(&c->losses, "collector", errno != ENOSPC ? "memory" : observed ? "observed-limit" : "process-limit", 1);
+                losses_count(&c->losses, "collector",
+                                errno != ENOSPC            ? "memory"
+                                                : observed ? "observed-limit"
+                                                           : "process-limit",
+                                1);
                 return NULL;
         }
         p->pid = pid;
@@ -506,18 +531,19 @@ static void collect_row(Collector *c, unsigned idle, unsigned slot) {
                 thread_end(c, t, exit_ns, true);
 }
 
-/* The thread that ended a wait. One that is not tracked is entered as observed, with what the kernel side saw of it. */
+/* The thread that ended a wait. One that is not tracked is entered as observed, with what the kernel side saw of it. NULL if
+ * it cannot be named: there is no room, or it came and went while there was none. */
 static Thread *waker_of(Collector *c, const struct prism_wait_key *key, const struct prism_wait_value *value) {
-        Identity id = { .start_boot_ns = key->waker_start_ns, .number = key->waker_tid };
+        Identity id = { .start_boot_ns = key->waker, .number = key->waker_tid };
         Identity process_id = { .start_boot_ns = value->waker_process_start_ns, .number = value->waker_tgid };
-        Thread *t = registry_thread(c->registry, &id);
+        Thread *t;
         Process *p;
 
+        if (key->waker_tid == 0)
+                return registry_thread_by_handle(c->registry, key->waker);
+        t = registry_thread(c->registry, &id);
         if (t)
                 return t;
-        /* Tracked when it woke, but never entered: it came and went while the slots were full. */
-        if (!process_id.start_boot_ns && key->waker_tid == value->waker_tgid)
-                process_id.start_boot_ns = key->waker_start_ns;
         p = registry_process(c->registry, &process_id);
         if (!p)
                 p = process_add(c, &process_id, value->waker_user_tgid, value->waker_comm, true);
@@ -690,17 +716,31 @@ static int emit_inflight(Collector *c, uint64_t boundary) {
         return 0;
 }
 
-/* A thread that no iterator has met for two minutes and that has accounted for nothing either has ended without our seeing
- * it. Its slot is not given back: it may be wrong. */
-static void end_unseen(Collector *c, uint64_t boundary) {
+/* A thread that the iterator of a flush did not meet has just ended, and its last row comes with the next tick. If it does
+ * not, the kernel did not deliver its last switch. */
+static void note_missing(Collector *c, uint64_t boundary) {
+        for (Thread *t = registry_threads(c->registry); t; t = t->hh_handle.next)
+                if (t->live && t->seen_ns != boundary && t->accounted_ns < boundary && !t->missing_ns) {
+                        t->missing_ns = boundary;
+                        c->n_missing++;
+                }
+}
+
+static void end_missing(Collector *c, uint64_t boundary) {
+        if (c->n_missing == 0)
+                return;
+        c->n_missing = 0;
         for (Thread *t = registry_threads(c->registry); t; t = t->hh_handle.next) {
-                if (!t->live || MAX(t->seen_ns, t->accounted_ns) + UNSEEN_NS > boundary)
+                if (!t->missing_ns || !t->live)
                         continue;
-                losses_count(&c->losses, "collector", "exit-unseen", 1);
-                if (t->slot < c->n_by_slot && c->by_slot[t->slot] == t)
-                        c->by_slot[t->slot] = NULL;
-                c->on_its_way[t->slot] = true; /* for ever */
-                thread_end(c, t, t->accounted_ns, true);
+                if (t->seen_ns > t->missing_ns || t->accounted_ns > t->missing_ns)
+                        t->missing_ns = 0;
+                else if (t->missing_ns + MISSING_NS > boundary)
+                        c->n_missing++;
+                else {
+                        losses_count(&c->losses, "collector", "exit-unseen", 1);
+                        thread_end(c, t, t->missing_ns, true);
+                }
         }
 }
 
@@ -787,8 +827,9 @@ int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recor
         note(c, collect_insteads(c, idle));
         if (flush) {
                 note(c, emit_inflight(c, boundary));
-                end_unseen(c, boundary);
+                note_missing(c, boundary);
         }
+        end_missing(c, boundary);
         collect_losses(c, boundary);
         if (recorded->n_thread_times > 0 && c->clock_described != c->epoch) {
                 note(c,

@@ -235,3 +235,17 @@ char *futex_name(uint32_t pid, uint64_t address) {
         }
         return name;
 }
+
+int futex_is_private(uint32_t pid, uint64_t address) {
+        _cleanup_free_ char *text = NULL;
+        char path[64], *save = NULL;
+        Mapping m;
+
+        snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+        if (read_file(path, MAPS_LIMIT, &text, NULL) < 0)
+                return -ESRCH;
+        for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+                if (mapping_parse(line, &m) && address >= m.start && address < m.end)
+                        return !m.shared;
+        return -ESRCH;
+}

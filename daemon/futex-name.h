@@ -8,6 +8,9 @@
  * memory+0x0". NULL when the process is gone or may not be looked at. */
 char *futex_name(uint32_t pid, uint64_t address);
 
+/* Whether an address lies in private memory: 1, 0, or -ESRCH when that cannot be known. */
+int futex_is_private(uint32_t pid, uint64_t address);
+
 /* One line of /proc/PID/maps. */
 typedef struct Mapping {
         uint64_t start, end, offset;

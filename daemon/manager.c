@@ -37,8 +37,9 @@ static const sd_id128_t application_id = SD_ID128_MAKE(4d, 1f, 0a, 6e, 7c, 2b, 4
 /* ---- Collecting ---- */
 
 static void live_trim(Manager *m, uint64_t now, size_t more_bytes) {
-        while (m->n_live > 0 && (m->n_live == LIVE_BATCHES_MAX || m->live_bytes + more_bytes > LIVE_BYTES_MAX ||
-                                                m->live[m->first_live].boundary_ns + LIVE_NS < now)) {
+        while (m->n_live > 0 &&
+                        (m->n_live == LIVE_BATCHES_MAX || m->live_bytes + more_bytes > LIVE_BYTES_MAX ||
+                                        m->live[m->first_live].boundary_ns + LIVE_NS < now)) {
                 Batch *oldest = m->live[m->first_live].batch;
 
                 m->live_bytes -= batch_bytes(oldest);
@@ -343,7 +344,8 @@ static void rescan_targets(Manager *m, bool slow) {
 static void repair_marks(Manager *m) {
         unsigned n = 0;
 
-        for (Process *p = registry_processes(collector_registry(m->collector)); p && n < REPAIRS_PER_FLUSH; p = p->hh.next) {
+        for (Process *p = registry_processes(collector_registry(m->collector)); p && n < REPAIRS_PER_FLUSH;
+                        p = p->hh.next) {
                 uint32_t target = 0;
                 int r;
 
@@ -610,8 +612,8 @@ int manager_snapshot(Manager *m, snapshot_answer answer, void *userdata, sd_bus_
         int r;
 
         if (m->n_snapshots >= SNAPSHOTS_MAX)
-                return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED, "%u images are being made already; try again",
-                                m->n_snapshots);
+                return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
+                                "%u images are being made already; try again", m->n_snapshots);
         r = manager_collect(m, false, NULL);
         if (r < 0)
                 return r;

@@ -20,9 +20,11 @@ struct Pattern {
 static void *limited_malloc(size_t size, void *userdata) {
         Pattern *p = userdata;
 
-        if (size > COMPILE_MEMORY_MAX - p->allocated)
-                return NULL;
-        p->allocated += size;
+        if (!p->code) {
+                if (size > COMPILE_MEMORY_MAX - p->allocated)
+                        return NULL;
+                p->allocated += size;
+        }
         return malloc(size);
 }
 

@@ -62,7 +62,7 @@ _printf_(4, 5) static void part_set(Probes *p, unsigned part, PartState state, c
         va_end(ap);
 }
 
-static int silent(enum libbpf_print_level level, const char *format, va_list ap) {
+__attribute__((format(printf, 2, 0))) static int silent(enum libbpf_print_level level, const char *format, va_list ap) {
         const char *debug = getenv("PRISM_LIBBPF_DEBUG");
 
         if (debug && debug[0] == '1')
@@ -157,7 +157,8 @@ static void probes_settle(Probes *p, const struct btf *btf) {
                                 "a futex shared between processes counts as one resource in each of them: bpf_find_vma "
                                 "came with Linux 5.17");
 
-        if (percpu_offset(btf, "runqueues", &rq, NULL) < 0 || member_offset(btf, "sched_entity", "cfs_rq", &member) < 0) {
+        if (percpu_offset(btf, "runqueues", &rq, NULL) < 0 ||
+                        member_offset(btf, "sched_entity", "cfs_rq", &member) < 0) {
                 part_set(p, PART_TIMER_WAKES, PART_UNAVAILABLE,
                                 "wakes from interrupts are charged to the thread they interrupt: the kernel's BTF does "
                                 "not describe per-CPU variables");
@@ -298,8 +299,9 @@ static int probes_load(Probes *p, char **ret_error) {
                 return load_error(r, ret_error);
         }
         probes_settle(p, btf);
-        if (p->skeleton->progs.sched_migrate_task && (tracepoint_arguments(btf, "sched_migrate_task") < 0 ||
-                                                                     member_offset(btf, "sched_entity", "cfs_rq", &member) < 0))
+        if (p->skeleton->progs.sched_migrate_task &&
+                        (tracepoint_arguments(btf, "sched_migrate_task") < 0 ||
+                                        member_offset(btf, "sched_entity", "cfs_rq", &member) < 0))
                 bpf_program__set_autoload(p->skeleton->progs.sched_migrate_task, false);
         btf__free(btf);
 

@@ -311,7 +311,9 @@ static void give_losses(Recorder *r, int64_t ts_ns) {
 
         for (size_t i = 0; b && i < r->losses->n; i++) {
                 Loss *l = &r->losses->entries[i];
-                BatchLoss row = { .ts_ns = ts_ns, .part = l->part, .reason = l->reason, .count = l->total - l->reported };
+                BatchLoss row = {
+                        .ts_ns = ts_ns, .part = l->part, .reason = l->reason, .count = l->total - l->reported
+                };
 
                 if (row.count > 0 && batch_add_loss(b, &row) >= 0)
                         l->reported = l->total;
@@ -477,8 +479,9 @@ int recorder_begin(Recorder *r, const char *name, const char *calls, uint64_t du
                 recording_free(recording);
                 return k;
         }
-        if (duration_ns && sd_event_add_time(r->event, &recording->timer, CLOCK_BOOTTIME,
-                                           (boundary_boot_ns + duration_ns) / NSEC_PER_USEC, 1, on_expired, recording) < 0)
+        if (duration_ns &&
+                        sd_event_add_time(r->event, &recording->timer, CLOCK_BOOTTIME,
+                                        (boundary_boot_ns + duration_ns) / NSEC_PER_USEC, 1, on_expired, recording) < 0)
                 losses_count(r->losses, "store", "memory", 1); /* it runs until it is stopped */
         append(r, recording);
         *ret = recording;

@@ -50,7 +50,7 @@ typedef struct RecorderHooks {
 
 int recorder_new(sd_event *event, const char *database, const StoreMachine *machine, Losses *losses,
                 const RecorderHooks *hooks, Recorder **ret, char **ret_error);
-/* Ends running recordings as interrupted at `boundary_ns` and waits until all is written. */
+/* Waits until all that was given is written. Recordings that still run are found as interrupted at the next start. */
 Recorder *recorder_free(Recorder *r);
 DEFINE_CLEANUP(Recorder *, recorder_free);
 

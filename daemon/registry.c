@@ -240,8 +240,11 @@ static char *resource_ident(const struct prism_resource *id) {
         int n;
 
         if (id->kind == PRISM_KIND_FUTEX)
-                n = id->shared ? asprintf(&text, "shared:%llu+0x%llx", id->space, id->address)
-                               : asprintf(&text, "private:%llu:0x%llx", id->space, id->address);
+                n = id->shared == PRISM_FUTEX_SHARED
+                                ? asprintf(&text, "shared:%llu+0x%llx", id->space, id->address)
+                                : asprintf(&text, "%s:%llu:0x%llx",
+                                                  id->shared == PRISM_FUTEX_UNSURE ? "unsure" : "private", id->space,
+                                                  id->address);
         else
                 n = asprintf(&text, "%s", op_name(id->op));
         return n < 0 ? NULL : text;

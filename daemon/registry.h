@@ -55,6 +55,7 @@ struct Thread {
         bool live;             /* tracked now */
         uint64_t accounted_ns; /* all of its time until here has been written out */
         uint64_t seen_ns;      /* when an iterator last met it */
+        uint64_t missing_ns;   /* when an iterator first did not, 0 if it did */
         uint64_t exit_boot_ns;
         uint64_t described, used_ns;
         /* Its interval of this tick, which its waits refer to. */
@@ -65,7 +66,7 @@ struct Thread {
 typedef struct ResourceKey {
         uint64_t space, address;
         uint32_t kind;
-        uint32_t detail; /* futex: 1 if shared; others: the operation, which is all that tells them apart */
+        uint32_t detail; /* futex: enum prism_futex_sharing; others: the operation, which is all that tells them apart */
 } ResourceKey;
 
 struct Resource {
@@ -73,6 +74,7 @@ struct Resource {
         uint64_t key;
         const char *kind;
         char *ident, *name;
+        bool is_private;     /* of a futex of which the kernel side was not sure: it is the private one */
         unsigned name_tries; /* how often it was looked up; enough when there is one */
         uint64_t described, used_ns;
         UT_hash_handle hh;

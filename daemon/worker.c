@@ -130,6 +130,11 @@ Worker *worker_free(Worker *w) {
                 pthread_mutex_unlock(&w->lock);
                 pthread_join(w->thread, NULL);
                 finish_jobs(w);
+                /* What `done` has given since: there is no thread for it any more. */
+                for (Job *job; (job = queue_pop(&w->waiting));) {
+                        job->run(job);
+                        job->done(job);
+                }
         }
         sd_event_source_disable_unref(w->source);
         if (w->wakeup_fd >= 0)

@@ -47,7 +47,8 @@ class System:
         self.leader = None
         self.installed_files = []
 
-    def start(self):
+    def make_root(self):
+        """The files, and nothing running."""
         reason = bpf_unavailable()
         if reason:
             raise NeedsBpf(reason)
@@ -59,6 +60,10 @@ class System:
         subprocess.run(["cp", "-a", "--reflink=auto", image.out.strip(), self.root], check=True)
         if self.installed:
             self.copy_files()
+        return self
+
+    def start(self):
+        self.make_root()
         self.boot()
         if self.installed:
             self.prepare()
@@ -69,7 +74,7 @@ class System:
             self.container = subprocess.Popen(
                 ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--private-network",
                  "--capability=all", "--system-call-filter=bpf perf_event_open", "--link-journal=no",
-                 "--resolv-conf=off", "--timezone=off", f"--directory={self.root}", f"--machine={self.directory.name}",
+                 "--resolv-conf=off", "--timezone=off", f"--directory={self.root}", f"--machine=prism-{os.getpid()}",
                  "--console=pipe"],
                 stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True)
         wait_until(self._booted, "the container boots", BOOT_TIMEOUT)
@@ -142,6 +147,7 @@ class System:
 
     def popen(self, *command, user=None, **options):
         options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.DEVNULL)
         return subprocess.Popen(self.command(*command, user=user), stdin=subprocess.DEVNULL, **options)
 
     def write(self, path, text):
