@@ -92,7 +92,6 @@ enum prism_loss {
         PRISM_LOSS_MISSED_SWITCH, /* a switch was not delivered and was inferred */
         PRISM_LOSS_MISSED_WAKE,   /* a wake was not delivered and was inferred */
         PRISM_LOSS_EVENT_FULL,    /* ring buffer of rare events */
-        PRISM_LOSS_SNAPSHOT_RACE, /* a thread's state changed faster than it could be read */
         _PRISM_LOSS_MAX,
 };
 
@@ -212,7 +211,8 @@ struct prism_thread_time {
         unsigned char padding[5];
 };
 
-/* What the iterator `iter_threads` reports for each tracked thread: the state it is in now. */
+/* What the iterator `iter_threads` reports for each tracked thread: the state it is in now, PRISM_STATE_NONE if it changed
+ * faster than it could be read. */
 struct prism_inflight {
         unsigned long long thread;
         unsigned long long since_ns;

@@ -9,6 +9,8 @@
 /* Names of futexes are looked up in /proc for this long a tick: the others get theirs when they are next waited for. */
 #define FUTEX_NAMES_TIME_NS (20 * NSEC_PER_MSEC)
 #define FUTEX_NAME_TRIES 3
+/* Each takes long enough for a virtual CPU to come back. */
+#define INFLIGHT_PASSES 5
 #define COLLECT_EVERY_TICKS 10
 /* Long enough for the last switch of a thread that has left the task list. */
 #define MISSING_NS (5 * NSEC_PER_SEC)
@@ -683,11 +685,11 @@ static int collect_insteads(Collector *c, unsigned idle) {
         return 0;
 }
 
-/* Writes out the state that each thread has been in since before `boundary`. */
-static int emit_inflight(Collector *c, uint64_t boundary) {
+/* One pass of emit_inflight(). Returns how many states could not be read. */
+static int emit_inflight_once(Collector *c, uint64_t boundary) {
         _cleanup_free_ struct prism_inflight *states = NULL;
+        int r, unread = 0;
         size_t n;
-        int r;
 
         r = probes_inflight(c->probes, &states, &n);
         if (r < 0)
@@ -699,20 +701,35 @@ static int emit_inflight(Collector *c, uint64_t boundary) {
                 if (!t || !t->live)
                         continue;
                 t->seen_ns = boundary;
-                if (s->since_ns >= boundary)
-                        continue;
-                emit_stretch(c, t,
-                                &(Stretch){
-                                                .from = s->since_ns,
-                                                .wake = s->wake_ns && s->wake_ns < boundary ? s->wake_ns : boundary,
-                                                .until = boundary,
-                                                .resource = s->resource,
-                                                .user_address = s->user_address,
-                                                .state = s->state,
-                                                .iowait = s->iowait,
-                                                .throttled = s->throttled,
-                                });
+                if (s->state == PRISM_STATE_NONE)
+                        unread++;
+                else if (s->since_ns < boundary)
+                        emit_stretch(c, t,
+                                        &(Stretch){
+                                                        .from = s->since_ns,
+                                                        .wake = s->wake_ns && s->wake_ns < boundary ? s->wake_ns : boundary,
+                                                        .until = boundary,
+                                                        .resource = s->resource,
+                                                        .user_address = s->user_address,
+                                                        .state = s->state,
+                                                        .iowait = s->iowait,
+                                                        .throttled = s->throttled,
+                                        });
         }
+        return unread;
+}
+
+/* Writes out the state that each thread has been in since before `boundary`. What was written out by an earlier pass is not
+ * written again. */
+static int emit_inflight(Collector *c, uint64_t boundary) {
+        int unread = 0;
+
+        for (unsigned i = 0; i < INFLIGHT_PASSES; i++) {
+                unread = emit_inflight_once(c, boundary);
+                if (unread <= 0 || !c->recorded)
+                        return MIN(unread, 0);
+        }
+        losses_count(&c->losses, "collector", "snapshot-race", (uint64_t) unread);
         return 0;
 }
 

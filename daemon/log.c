@@ -18,7 +18,8 @@ static int max_level = LOG_INFO; /* set before the first thread starts */
 static struct {
         pthread_mutex_t lock;
         uint64_t since_usec;
-        unsigned lines, left_out;
+        /* Warnings have a budget of their own: news must not use up theirs. */
+        unsigned lines[2], left_out;
 } budget = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void log_set_level(int level) {
@@ -56,18 +57,19 @@ static unsigned budget_turn(void) {
         if (now - budget.since_usec < LOG_LINES_USEC)
                 return 0;
         budget.since_usec = now;
-        budget.lines = budget.left_out = 0;
+        budget.lines[0] = budget.lines[1] = budget.left_out = 0;
         return left_out;
 }
 
-static bool budget_take(unsigned *ret_left_out) {
+static bool budget_take(int level, unsigned *ret_left_out) {
+        unsigned *lines = &budget.lines[level <= LOG_WARNING];
         bool taken;
 
         pthread_mutex_lock(&budget.lock);
         *ret_left_out = budget_turn();
-        taken = budget.lines < LOG_LINES_MAX;
+        taken = *lines < LOG_LINES_MAX;
         if (taken)
-                budget.lines++;
+                (*lines)++;
         else
                 budget.left_out++;
         pthread_mutex_unlock(&budget.lock);
@@ -78,7 +80,7 @@ unsigned log_lines(void) {
         unsigned n;
 
         pthread_mutex_lock(&budget.lock);
-        n = now_usec() - budget.since_usec < LOG_LINES_USEC ? budget.lines : 0;
+        n = now_usec() - budget.since_usec < LOG_LINES_USEC ? budget.lines[0] + budget.lines[1] : 0;
         pthread_mutex_unlock(&budget.lock);
         return n;
 }
@@ -167,7 +169,7 @@ void log_event(int level, const LogFields *fields, const char *format, ...) {
 
         if (level > max_level)
                 return;
-        taken = budget_take(&left_out);
+        taken = budget_take(level, &left_out);
         say_left_out(left_out);
         if (!taken)
                 return;

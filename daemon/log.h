@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Logging: to the journal, with fields, when stderr is connected to it, else as plain lines to stderr. So many lines in
- * so much time; what is more is counted and said in one line. */
+ * so much time, and as many warnings and errors; what is more is counted and said in one line. */
 #pragma once
 
 #include <syslog.h>

@@ -405,6 +405,10 @@ int manager_track(Manager *m, TargetKind kind, const char *argument, enum prism_
                 r = proc_status(t->pid, &status);
                 if (r < 0)
                         return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_PROCESS, "there is no process %u", t->pid);
+                if (status.ended)
+                        return sd_bus_error_setf(error, PRISM_ERROR_NO_SUCH_PROCESS,
+                                        "process %u (%s) has ended; only its parent has not taken note yet", t->pid,
+                                        status.comm);
                 if (status.kernel_thread)
                         return sd_bus_error_setf(error, PRISM_ERROR_UNSUPPORTED,
                                         "%u (%s) is a kernel thread; prism follows user processes only", t->pid,
@@ -731,6 +735,7 @@ static int on_end_signal(sd_event_source *source, const struct signalfd_siginfo 
 
         log_info("ending");
         sd_notify(false, "STOPPING=1");
+        server_prepare_end(m->server);
         return sd_event_exit(m->event, 0);
 }
 

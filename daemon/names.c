@@ -70,7 +70,6 @@ static const char *const reasons[_PRISM_LOSS_MAX] = {
         [PRISM_LOSS_MISSED_SWITCH] = "missed-switch",
         [PRISM_LOSS_MISSED_WAKE] = "missed-wake",
         [PRISM_LOSS_EVENT_FULL] = "event-buffer-full",
-        [PRISM_LOSS_SNAPSHOT_RACE] = "snapshot-race",
 };
 
 static const char *const follows[] = {

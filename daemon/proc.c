@@ -69,6 +69,7 @@ int proc_status(uint32_t pid, ProcStatus *ret) {
         char path[64];
         const char *p;
         unsigned long flags = 0;
+        char state = 0;
         int r;
 
         snprintf(path, sizeof(path), "/proc/%u/status", pid);
@@ -92,8 +93,11 @@ int proc_status(uint32_t pid, ProcStatus *ret) {
 
                 if (n > 0)
                         memcpy(s.comm, name + 1, n);
-                if (sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) == 1)
+                if (sscanf(p + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) == 2) {
                         s.kernel_thread = flags & PF_KTHREAD;
+                        /* A leader can end before its threads do. */
+                        s.ended = (state == 'Z' || state == 'X') && s.threads <= 1;
+                }
         }
         *ret = s;
         return 0;

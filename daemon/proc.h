@@ -10,6 +10,7 @@ typedef struct ProcStatus {
         uint32_t ppid, uid;
         unsigned threads;
         bool kernel_thread;
+        bool ended; /* a zombie: all of its threads have ended, only its parent has not asked yet */
 } ProcStatus;
 
 typedef struct ProcDetails {

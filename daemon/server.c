@@ -22,6 +22,7 @@
  * signals pile up, is dropped. */
 #define ANSWERS_MAX 32
 #define SIGNALS_MAX 512
+#define SEND_BUFFER (128 * 1024)
 /* How long until the system bus is looked for again; doubled each time. */
 #define REJOIN_USEC (1 * USEC_PER_SEC)
 #define REJOIN_MAX_USEC (30 * USEC_PER_SEC)
@@ -30,7 +31,7 @@ typedef struct Connection Connection;
 struct Connection {
         Server *server;
         sd_bus *bus;
-        bool private, doomed;
+        bool private, doomed, begun;
         Access *access; /* on the system bus */
         Connection *next;
 };
@@ -51,6 +52,7 @@ struct Server {
         Listener *listeners;
         bool refusing;           /* said so already */
         sd_event_source *reaper; /* drops doomed connections, from the loop and not from within their callbacks */
+        sd_event_source *starter;
         sd_event_source *rejoin_timer;
         uint64_t rejoin_usec;
 };
@@ -122,6 +124,34 @@ static int on_reap(sd_event_source *source, void *userdata) {
         return 0;
 }
 
+/* Clients send their first call right behind the end of the authentication, and sd-bus may have read both at once. It
+ * looks at the call when the next byte comes, which may be never: so it is made to look. */
+static int on_start(sd_event_source *source, void *userdata) {
+        Connection *next;
+        Server *s = userdata;
+
+        for (Connection *c = s->connections; c; c = next) {
+                sd_bus *bus;
+
+                next = c->next;
+                if (!c->begun)
+                        continue;
+                c->begun = false;
+                bus = sd_bus_ref(c->bus); /* it may be dropped meanwhile */
+                for (int i = 0; i < 8 && sd_bus_process(bus, NULL) > 0; i++)
+                        ;
+                sd_bus_unref(bus);
+        }
+        return 0;
+}
+
+static int on_authenticated(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        Connection *c = userdata;
+
+        c->begun = true;
+        return sd_event_source_set_enabled(c->server->starter, SD_EVENT_ONESHOT);
+}
+
 /* Whether a private client has let so many messages pile up that it must go. */
 static bool connection_is_stuck(Connection *c, uint64_t most) {
         uint64_t queued;
@@ -185,9 +215,17 @@ static int connection_new_private(Server *s, int fd) {
         if (r >= 0)
                 r = sd_bus_negotiate_fds(c->bus, 1);
         if (r >= 0)
+                r = sd_bus_set_connected_signal(c->bus, 1);
+        if (r >= 0)
                 r = sd_bus_start(c->bus);
+        /* sd-bus asks for 8 MiB, and root gets them: too much for each of many clients that may not read. */
+        if (r >= 0)
+                (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BUFFER }, sizeof(int));
         if (r >= 0)
                 r = sd_bus_add_filter(c->bus, NULL, on_private_message, c);
+        if (r >= 0)
+                r = sd_bus_match_signal_async(c->bus, NULL, "org.freedesktop.DBus.Local", "/org/freedesktop/DBus/Local",
+                                "org.freedesktop.DBus.Local", "Connected", on_authenticated, NULL, c);
         if (r >= 0)
                 r = connection_serve(c);
         if (r < 0)
@@ -404,6 +442,10 @@ int server_new(Manager *m, const char *const *addresses, Server **ret, char **re
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
         if (r >= 0)
+                r = sd_event_add_defer(m->event, &s->starter, on_start, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->starter, SD_EVENT_OFF);
+        if (r >= 0)
                 r = sd_event_add_time(m->event, &s->rejoin_timer, CLOCK_BOOTTIME, 0, 0, on_rejoin, s);
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->rejoin_timer, SD_EVENT_OFF);
@@ -459,9 +501,20 @@ Server *server_free(Server *s) {
                 connection_free(c);
         }
         sd_event_source_disable_unref(s->reaper);
+        sd_event_source_disable_unref(s->starter);
         sd_event_source_disable_unref(s->rejoin_timer);
         free(s);
         return NULL;
+}
+
+void server_prepare_end(Server *s) {
+        Connection *next;
+
+        for (Connection *c = s->connections; c; c = next) {
+                next = c->next;
+                if (!connection_can_flush(c))
+                        connection_drop(c);
+        }
 }
 
 void server_for_each_bus(Server *s, void (*send)(sd_bus *bus, void *userdata), void *userdata) {

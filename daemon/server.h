@@ -13,6 +13,8 @@ typedef struct Server Server;
 /* Listens on the addresses ("unix:path=...", or "system"), or on the defaults if there is none: the system bus if there
  * is one, and the default socket. An address that was asked for and cannot be had fails. */
 int server_new(Manager *m, const char *const *addresses, Server **ret, char **ret_error);
+/* Drops connections whose peers do not read: at its end the event loop sends what is queued, and would wait for them. */
+void server_prepare_end(Server *s);
 /* Sends what is queued, closes all, removes the sockets. */
 Server *server_free(Server *s);
 DEFINE_CLEANUP(Server *, server_free);
