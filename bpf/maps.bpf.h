@@ -22,6 +22,7 @@ extern __u32 next_slot;   /* slots below it have been used at least once */
  * a wake can come while the switch it answers is still going on. So each side writes its own fields, and a wake belongs
  * to a sleep by its time alone. `version` and `wake_version` are odd while their side writes, for iter_threads, which
  * only reads. The first cache line is what a switch touches, with the second what a wake does. */
+#define NO_MARK 0xffffffffU
 struct thread_state {
         __u64 thread;       /* handle */
         __u64 since_ns;     /* of the current state */
@@ -52,6 +53,11 @@ struct thread_state {
         /* Addresses that went through a map are numbers to the verifier, which global functions insist on. */
         __u64 task;    /* its own */
         __u64 running; /* whoever has the CPU, for the moment of a migration */
+        /* Where the slices of a CPU stood when it came into the queue there by losing that CPU: what came later ran instead. */
+        __u64 mark_ns; /* length of the newest entry */
+        __u32 mark_next;
+        __u32 mark_cpu; /* NO_MARK: it was woken, or moved */
+        __u32 tgid;
         __u32 target;
         __u32 waker_tgid, waker_user_tgid, waker_user_tid;
         __u64 waker_process_start_ns;
@@ -131,11 +137,13 @@ struct instead_generations_map {
 extern struct instead_generations_map instead_generations SEC(".maps");
 
 /* The last time slices of each CPU, newest at next - 1. Key: CPU. Written by sched_switch on that CPU; the oldest is
- * overwritten. An entry with tgid 0 means that the CPU was idle: nobody waited for it before that. */
+ * overwritten. Slices of one process that follow each other are one entry. An entry with tgid 0 means that the CPU was
+ * idle: nobody waited for it before that. */
 struct slice {
-        __u64 task; /* address, only to read its identity while it still has this tgid */
+        __u64 task; /* address of the last thread, only to read its identity while it still has this tgid */
+        __u64 length_ns;
         __u32 tgid;
-        __u32 length_ns; /* saturates */
+        __u32 padding;
 };
 struct slices {
         __u64 running;      /* address of the task that has the CPU, as the last switch said */

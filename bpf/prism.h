@@ -177,6 +177,18 @@ enum prism_follow {
         PRISM_FOLLOW_CHILDREN, /* and the processes it forks */
 };
 
+/* A process that ran instead, beside the thread's own: the first few of a generation stand in the thread's row, which
+ * saves a hash operation and the look at that process's task at each switch. */
+#define PRISM_INLINE_INSTEADS 2
+struct prism_instead_inline {
+        unsigned long long task; /* address of the thread that was seen last, 0: free */
+        unsigned long long process_start_ns;
+        unsigned long long total_ns;
+        unsigned int tgid;
+        unsigned int user_tgid;
+        char comm[PRISM_COMM_LENGTH];
+};
+
 /* Array `thread_time`, two generations of one element a slot, mapped by prismd, which reads and clears the generation
  * that no program uses. One writer: the programs that run for the thread, which its run queue lock serialises.
  *
@@ -195,11 +207,14 @@ struct prism_thread_time {
         unsigned long long iowait_ns;
         unsigned long long throttled_ns;
         unsigned long long healed_ns;
-        unsigned long long named_ns; /* part of runqueue_ns for which ran_instead names a process */
-        unsigned long long lost_ns;  /* part of sleep_ns + block_ns for which there is no entry in `wait` */
+        unsigned long long
+                        named_ns; /* part of runqueue_ns for which a process is named: `own_ns`, here, or in ran_instead */
+        unsigned long long own_ns;  /* other threads of its own process ran */
+        unsigned long long lost_ns; /* part of sleep_ns + block_ns for which there is no entry in `wait` */
         unsigned int switches;
         unsigned int preemptions;
         unsigned long long exit_ns; /* the thread has left the CPU for the last time */
+        struct prism_instead_inline insteads[PRISM_INLINE_INSTEADS];
         unsigned long long lead_from_ns;
         unsigned long long lead_wake_ns;
         unsigned long long lead_until_ns;

@@ -50,6 +50,11 @@ static __always_inline __u8 call_class(const struct call *c) {
         return c->compat ? syscall_class_32[number] : syscall_class_64[number];
 }
 
+static __always_inline bool same_resource(const struct prism_resource *a, const struct prism_resource *b) {
+        return a->kind == b->kind && a->op == b->op && a->space == b->space && a->address == b->address &&
+                        a->shared == b->shared;
+}
+
 /* Sets st->resource and st->user_address. `current` says that task runs right now, so that its memory can be read.
  *
  * The order matters: kernel workers carry registers that are not theirs; a stop hides the call it interrupted; and a
@@ -166,6 +171,8 @@ static __always_inline void resource_resolve(
 
 call:
         /* What the call itself waits for, which a restart after a signal goes on with. */
+        if (same_resource(&st->resource, &r) && st->user_address == user_address)
+                return; /* as last time: nothing to write, and `call` is the same already */
         st->call = r;
         st->call_address = user_address;
 done:

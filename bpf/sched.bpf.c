@@ -215,17 +215,18 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
                         if (running_ns > waited)
                                 running_ns = waited;
                         WRITE_ONCE(st->running, (__u64) running);
-                        if (instead_add(generation, st->thread, READ_ONCE(st->running), running->tgid, running_ns) == 0)
+                        if (instead_note(row, generation, READ_ONCE(st->running), running->tgid, st->tgid, running_ns))
                                 row->named_ns += running_ns;
                         waited -= running_ns;
                 }
                 if (waited)
-                        row->named_ns += instead_charge(generation, st->thread, st->task, cpu, waited);
+                        row->named_ns += instead_charge(row, st, generation, cpu, waited);
         }
         row->until_ns = now;
 
         st->state = PRISM_STATE_RUNQUEUE;
         st->since_ns = now;
+        st->mark_cpu = NO_MARK;
 }
 
 /* A switch from the CPU was not delivered. The scheduler's accounts say how much of the time the thread had the CPU and
@@ -270,13 +271,14 @@ static __always_inline void heal_missed_switch_out(
                 count_loss(PRISM_LOSS_MISSED_SWITCH);
 }
 
-static __always_inline void switch_in(struct task_struct *next, struct thread_state *st, __u32 generation, __u64 now) {
+static __always_inline void switch_in(
+                struct task_struct *next, struct thread_state *st, __u32 generation, __u64 now, __u32 cpu) {
         WRITE_ONCE(st->version, st->version + 1);
         barrier();
         if (st->state == PRISM_STATE_RUN)
                 heal_missed_switch_out(st, next, generation, now);
         else
-                charge_off_cpu(next, st, generation, now, true, bpf_get_smp_processor_id(), NULL, 0);
+                charge_off_cpu(next, st, generation, now, true, cpu, NULL, 0);
         st->state = PRISM_STATE_RUN;
         st->throttled = 0;
         st->settled = 1;
@@ -287,7 +289,7 @@ static __always_inline void switch_in(struct task_struct *next, struct thread_st
 }
 
 static __always_inline void switch_out(struct task_struct *prev, struct thread_state *st, __u32 generation, __u64 now,
-                bool preempt, __u32 prev_state) {
+                bool preempt, __u32 prev_state, struct slices *s, __u32 cpu) {
         struct prism_thread_time *row = time_row(generation, st->slot);
         __u64 from;
 
@@ -304,7 +306,7 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
                         in = st->since_ns;
                 if (in < control.generation_start_ns[generation & 1])
                         in = control.generation_start_ns[generation & 1];
-                charge_off_cpu(prev, st, generation, in, false, bpf_get_smp_processor_id(), NULL, 0);
+                charge_off_cpu(prev, st, generation, in, false, cpu, NULL, 0);
                 if (st->settled)
                         count_loss(PRISM_LOSS_MISSED_SWITCH);
                 st->state = PRISM_STATE_RUN;
@@ -332,6 +334,8 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
                 row->switches++;
         } else {
                 st->state = PRISM_STATE_RUNQUEUE;
+                if (s)
+                        slice_mark(st, s, cpu);
                 st->throttled = bpf_core_field_exists(prev->se.cfs_rq->throttle_count) &&
                                 prev->se.cfs_rq->throttle_count > 0;
                 row->preemptions++;
@@ -376,13 +380,13 @@ int sched_switch(__u64 *ctx) {
                         if (settings.has_prev_state)
                                 prev_state = READ_ONCE(ctx[3]);
 
-                        switch_out(prev, st, generation, now, preempt, prev_state);
+                        switch_out(prev, st, generation, now, preempt, prev_state, s, cpu);
                 }
         }
         if (!DROP_SWITCH_IN && next->bpf_storage) {
                 st = bpf_task_storage_get(&threads, next, 0, 0);
                 if (st)
-                        switch_in(next, st, generation, now);
+                        switch_in(next, st, generation, now, cpu);
         }
         return 0;
 }

@@ -14,6 +14,8 @@ static __always_inline bool thread_begin(struct task_struct *task, struct thread
 
         st->thread = __sync_fetch_and_add(&next_thread, 1) + 1;
         st->task = (__u64) task;
+        st->tgid = BPF_CORE_READ(task, tgid);
+        st->mark_cpu = NO_MARK;
         st->slot = slot;
         st->follow = follow;
         st->target = target;

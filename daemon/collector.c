@@ -465,6 +465,31 @@ void collector_forget_process(Collector *c, Process *p, uint64_t boundary_ns) {
 
 /* ---- A tick ---- */
 
+/* A process that ran instead, entered as observed if it is not known. */
+static Process *instead_of(Collector *c, uint32_t tgid, uint64_t start_ns, uint32_t user_tgid, const char *comm) {
+        Identity id = { .start_boot_ns = start_ns, .number = tgid };
+        char name[PRISM_COMM_LENGTH + 1] = {};
+        Process *p;
+
+        p = registry_process(c->registry, &id);
+        if (p)
+                return p;
+        memcpy(name, comm, PRISM_COMM_LENGTH);
+        return process_add(c, &id, user_tgid, name, true);
+}
+
+static void collect_inline_insteads(Collector *c, Thread *t, const struct prism_thread_time *row) {
+        emit_ran_instead(c, t, row->from_ns, row->until_ns, t->process, row->own_ns);
+        for (unsigned i = 0; i < PRISM_INLINE_INSTEADS; i++) {
+                const struct prism_instead_inline *e = &row->insteads[i];
+
+                if (e->task)
+                        emit_ran_instead(c, t, row->from_ns, row->until_ns,
+                                        instead_of(c, e->tgid, e->process_start_ns, e->user_tgid, e->comm),
+                                        e->total_ns);
+        }
+}
+
 static void collect_row(Collector *c, unsigned idle, unsigned slot) {
         struct prism_thread_time *row = probes_thread_time(c->probes, idle, slot);
         BatchThreadTime sums;
@@ -516,6 +541,7 @@ static void collect_row(Collector *c, unsigned idle, unsigned slot) {
         };
         if (row->until_ns > row->from_ns) {
                 emit_thread_time(c, t, row->from_ns, row->until_ns, &sums);
+                collect_inline_insteads(c, t, row);
                 emit_ran_instead(c, t, row->from_ns, row->until_ns, NULL,
                                 row->runqueue_ns - MIN(row->named_ns, row->runqueue_ns));
                 if (row->lost_ns > 0) {
@@ -669,17 +695,12 @@ static int collect_insteads(Collector *c, unsigned idle) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++) {
-                Identity id = { .start_boot_ns = keys[i].process_start_ns, .number = keys[i].tgid };
                 Thread *t = registry_thread_by_handle(c->registry, keys[i].thread);
                 Process *p;
-                char comm[PRISM_COMM_LENGTH + 1] = {};
 
                 if (!t || t->row_tick != c->tick)
                         continue;
-                memcpy(comm, values[i].comm, PRISM_COMM_LENGTH);
-                p = registry_process(c->registry, &id);
-                if (!p)
-                        p = process_add(c, &id, values[i].user_tgid, comm, true);
+                p = instead_of(c, keys[i].tgid, keys[i].process_start_ns, values[i].user_tgid, values[i].comm);
                 emit_ran_instead(c, t, t->row_from_ns, t->row_until_ns, p, values[i].total_ns);
         }
         return 0;
@@ -707,7 +728,8 @@ static int emit_inflight_once(Collector *c, uint64_t boundary) {
                         emit_stretch(c, t,
                                         &(Stretch){
                                                         .from = s->since_ns,
-                                                        .wake = s->wake_ns && s->wake_ns < boundary ? s->wake_ns : boundary,
+                                                        .wake = s->wake_ns && s->wake_ns < boundary ? s->wake_ns
+                                                                                                    : boundary,
                                                         .until = boundary,
                                                         .resource = s->resource,
                                                         .user_address = s->user_address,
