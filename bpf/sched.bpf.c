@@ -345,7 +345,11 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         WRITE_ONCE(st->version, st->version + 1);
 }
 
-/* Not BPF_PROG(): that reads all arguments first, and reading the fourth fails the load before 5.18, also in a branch that is
+/* Each switch of the host. Measured above an empty program (docs/cost.md): 5 ns while nothing is tracked, some 50 ns for
+ * threads that are not, 320 ns for a tracked one at 230,000 switches a second, up to 700 ns at rates at which its cache
+ * lines have gone cold.
+ *
+ * Not BPF_PROG(): that reads all arguments first, and reading the fourth fails the load before 5.18, also in a branch that is
  * never taken. (preempt, prev, next, prev_state) */
 SEC("tp_btf/sched_switch")
 int sched_switch(__u64 *ctx) {
@@ -391,6 +395,8 @@ int sched_switch(__u64 *ctx) {
         return 0;
 }
 
+/* Each wake of the host, in the waker. Measured above an empty program: less than 5 ns for threads that are not tracked, 190
+ * to 300 ns for a tracked one. */
 #ifndef PRISM_DROP_WAKING
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task) {
