@@ -76,11 +76,11 @@ static bool budget_take(int level, unsigned *ret_left_out) {
         return taken;
 }
 
-unsigned log_lines(void) {
+unsigned log_lines(int level) {
         unsigned n;
 
         pthread_mutex_lock(&budget.lock);
-        n = now_usec() - budget.since_usec < LOG_LINES_USEC ? budget.lines[0] + budget.lines[1] : 0;
+        n = now_usec() - budget.since_usec < LOG_LINES_USEC ? budget.lines[level <= LOG_WARNING] : 0;
         pthread_mutex_unlock(&budget.lock);
         return n;
 }

@@ -32,5 +32,5 @@ _printf_(3, 4) void log_event(int level, const LogFields *fields, const char *fo
 
 /* Says how many lines were left out, if some were and their time is over. To be called now and then. */
 void log_catch_up(void);
-/* Lines in the current stretch of LOG_LINES_USEC. */
-unsigned log_lines(void);
+/* Lines of this level and those that share its limit, in the current stretch of LOG_LINES_USEC. */
+unsigned log_lines(int level);

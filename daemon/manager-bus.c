@@ -324,20 +324,23 @@ static int append_limits(sd_bus_message *reply, Manager *m) {
                 recordings++;
         r = entry_open(reply, "Limits", "a{st}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "a{st}", 6, "targets", (uint64_t) m->config.targets, "threads",
+                r = sd_bus_message_append(reply, "a{st}", 8, "targets", (uint64_t) m->config.targets, "threads",
                                 (uint64_t) m->config.threads, "processes", (uint64_t) m->config.processes, "resources",
                                 (uint64_t) m->config.resources, "recordings", (uint64_t) m->config.recordings, "queue",
-                                (uint64_t) recorder_queue_limit());
+                                (uint64_t) recorder_queue_limit(), "connections", (uint64_t) m->config.connections,
+                                "log", (uint64_t) (2 * LOG_LINES_MAX));
         if (r >= 0)
                 r = entry_close(reply);
         if (r >= 0)
                 r = entry_open(reply, "Usage", "a{st}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "a{st}", 6, "targets", (uint64_t) m->n_targets, "threads",
+                r = sd_bus_message_append(reply, "a{st}", 8, "targets", (uint64_t) m->n_targets, "threads",
                                 (uint64_t) (m->config.threads - probes_free_slots(m->probes)), "processes",
                                 (uint64_t) registry_n_known_processes(registry), "resources",
                                 (uint64_t) registry_n_resources(registry), "recordings", (uint64_t) recordings, "queue",
-                                (uint64_t) recorder_queue_length(m->recorder));
+                                (uint64_t) recorder_queue_length(m->recorder), "connections",
+                                (uint64_t) server_n_connections(m->server), "log",
+                                (uint64_t) log_lines(LOG_INFO) + log_lines(LOG_WARNING));
         return r < 0 ? r : entry_close(reply);
 }
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "manager.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/utsname.h>
 #include <systemd/sd-daemon.h>
-#include <systemd/sd-id128.h>
 
 #include "basic/text.h"
 #include "describe.h"
@@ -30,9 +25,6 @@
 #define DESCENDANTS_DEPTH_MAX 64
 #define REPAIRS_PER_FLUSH 256
 #define RELEASE_TRIES_MAX 20
-
-/* Identifies prism when the machine id is made into one that only prism knows. */
-static const sd_id128_t application_id = SD_ID128_MAKE(4d, 1f, 0a, 6e, 7c, 2b, 48, 3d, 9e, 55, 8b, 1c, 60, d2, 37, fa);
 
 /* ---- Collecting ---- */
 
@@ -573,83 +565,6 @@ static void on_store_failed(int r, const char *error, void *userdata) {
                                 "the store can be written again");
 }
 
-/* ---- Snapshots ---- */
-
-typedef struct ImageJob {
-        Job job;
-        Manager *manager;
-        Batch *batches[LIVE_BATCHES_MAX + 2];
-        size_t n;
-        int r, fd;
-        char *error;
-        snapshot_answer answer;
-        void *userdata;
-} ImageJob;
-
-static void image_run(Job *job) {
-        ImageJob *j = (ImageJob *) job;
-
-        j->r = store_image(&j->manager->machine, j->batches, j->n, &j->fd, &j->error);
-}
-
-static ImageJob *image_free(ImageJob *j) {
-        if (!j)
-                return NULL;
-        for (size_t i = 0; i < j->n; i++)
-                batch_unref(j->batches[i]);
-        free(j->error);
-        free(j);
-        return NULL;
-}
-DEFINE_CLEANUP(ImageJob *, image_free);
-
-static void image_done(Job *job) {
-        ImageJob *j = (ImageJob *) job;
-
-        j->manager->n_snapshots--;
-        j->answer(j->r, j->fd, j->error, j->userdata);
-        image_free(j);
-}
-
-int manager_snapshot(Manager *m, snapshot_answer answer, void *userdata, sd_bus_error *error) {
-        _cleanup_(image_freep) ImageJob *j = NULL;
-        int r;
-
-        if (m->n_snapshots >= SNAPSHOTS_MAX)
-                return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
-                                "%u images are being made already; try again", m->n_snapshots);
-        r = manager_collect(m, false, NULL);
-        if (r < 0)
-                return r;
-        j = calloc(1, sizeof(*j));
-        if (!j)
-                return -ENOMEM;
-        j->job.run = image_run;
-        j->job.done = image_done;
-        j->manager = m;
-        j->fd = -1;
-        j->answer = answer;
-        j->userdata = userdata;
-
-        /* Descriptions first, last what goes on right now. */
-        for (unsigned i = 0; i < 2; i++) {
-                j->batches[j->n] = batch_new();
-                if (!j->batches[j->n])
-                        return -ENOMEM;
-                j->n++;
-        }
-        r = collector_peek(m->collector, j->batches[1]);
-        if (r >= 0)
-                r = describe_all(j->batches[0], collector_registry(m->collector), collector_clock(m->collector));
-        if (r < 0)
-                return r;
-        for (unsigned i = 0; i < m->n_live; i++)
-                j->batches[j->n++] = batch_ref(m->live[(m->first_live + i) % LIVE_BATCHES_MAX].batch);
-        m->n_snapshots++;
-        worker_give(m->images, &TAKE_PTR(j)->job);
-        return 0;
-}
-
 /* ---- The loop ---- */
 
 static void log_losses(Manager *m) {
@@ -801,92 +716,6 @@ static int setup_loop(Manager *m) {
 
 /* ---- Beginning and end ---- */
 
-/* "WHAT OBJECT: why; REMEDY" */
-static int fail(int r, char **ret_error, const char *what, const char *object, const char *remedy) {
-        char *sentence;
-
-        if (ret_error &&
-                        asprintf(&sentence, "%s %s: %s%s%s", what, object, strerror(-r), remedy ? "; " : "",
-                                        remedy ?: "") >= 0)
-                *ret_error = sentence;
-        return r;
-}
-
-/* Makes a directory and those above it that are missing, 0750. */
-static int make_directories(const char *path) {
-        _cleanup_free_ char *copy = strdup(path);
-
-        if (!copy)
-                return -ENOMEM;
-        for (char *p = copy + 1; *p; p++) {
-                if (*p != '/')
-                        continue;
-                *p = '\0';
-                if (mkdir(copy, 0750) < 0 && errno != EEXIST)
-                        return -errno;
-                *p = '/';
-        }
-        if (mkdir(copy, 0750) < 0 && errno != EEXIST)
-                return -errno;
-        return 0;
-}
-
-static int open_state_dir(Manager *m, const char *state_dir, char **ret_error) {
-        _cleanup_free_ char *lock = NULL;
-        int r;
-
-        m->state_dir = strdup(state_dir);
-        if (!m->state_dir || asprintf(&m->database, "%s/%s", state_dir, PRISM_DATABASE_FILE) < 0 ||
-                        asprintf(&lock, "%s/prismd.lock", state_dir) < 0)
-                return -ENOMEM;
-        r = make_directories(state_dir);
-        if (r < 0)
-                return fail(r, ret_error, "cannot make the state directory", state_dir,
-                                "choose another with --state-dir");
-
-        m->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-        if (m->lock_fd < 0)
-                return fail(-errno, ret_error, "cannot write to the state directory", state_dir,
-                                "choose another with --state-dir");
-        if (flock(m->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-                if (errno != EWOULDBLOCK)
-                        return fail(-errno, ret_error, "cannot lock the state directory", state_dir, NULL);
-                return fail(-EBUSY, ret_error, "another prismd uses the state directory", state_dir,
-                                "stop it, or choose another with --state-dir");
-        }
-        return 0;
-}
-
-static int identify_machine(Manager *m, const ManagerOptions *options) {
-        struct utsname names;
-        sd_id128_t id;
-
-        if (uname(&names) < 0)
-                return -errno;
-        m->hostname = strdup(names.nodename);
-        m->kernel = strdup(names.release);
-        m->architecture = strdup(names.machine);
-        if (!m->hostname || !m->kernel || !m->architecture)
-                return -ENOMEM;
-        if (sd_id128_get_boot(&id) < 0)
-                id = SD_ID128_NULL;
-        sd_id128_to_string(id, m->boot_id);
-
-        if (options->has_machine_id)
-                m->machine.id = options->machine_id;
-        else if (sd_id128_get_machine_app_specific(application_id, &id) >= 0)
-                memcpy(&m->machine.id, &id, sizeof(m->machine.id));
-        else
-                /* No machine id (a minimal container): what stays the same while this system runs. */
-                memcpy(&m->machine.id, m->boot_id, sizeof(m->machine.id));
-        m->machine.hostname = m->hostname;
-        m->machine.kernel = m->kernel;
-        m->machine.architecture = m->architecture;
-        m->machine.cpus = (unsigned) sysconf(_SC_NPROCESSORS_CONF);
-        m->machine.boot_id = m->boot_id;
-        return 0;
-}
-
 static void raise_file_limit(void) {
         struct rlimit limit;
 
@@ -927,12 +756,12 @@ int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) 
                         return -ENOMEM;
                 r = config_load(&m->config, options->config_file);
                 if (r < 0)
-                        return fail(r, ret_error, "cannot read the configuration", options->config_file, NULL);
+                        return manager_fail(r, ret_error, "cannot read the configuration", options->config_file, NULL);
         }
         raise_file_limit();
-        r = identify_machine(m, options);
+        r = manager_identify_machine(m, options);
         if (r >= 0)
-                r = open_state_dir(m, options->state_dir, ret_error);
+                r = manager_open_state_dir(m, options->state_dir, ret_error);
         if (r >= 0)
                 r = sd_event_default(&m->event);
         if (r < 0)

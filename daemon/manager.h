@@ -70,6 +70,12 @@ Manager *manager_free(Manager *m);
 DEFINE_CLEANUP(Manager *, manager_free);
 int manager_run(Manager *m);
 
+/* place.c. Fills in where prismd is; *ret_error as above. */
+int manager_open_state_dir(Manager *m, const char *state_dir, char **ret_error);
+int manager_identify_machine(Manager *m, const ManagerOptions *options);
+/* Yields r, with the sentence "WHAT OBJECT: why; REMEDY" (remedy may be NULL). */
+int manager_fail(int r, char **ret_error, const char *what, const char *object, const char *remedy);
+
 /* What the bus asks for. Failures fill *error with one of the names in dbus/names.h. */
 int manager_track(Manager *m, TargetKind kind, const char *argument, enum prism_follow follow, uint32_t depth,
                 Target **ret, sd_bus_error *error);

@@ -30,7 +30,7 @@ struct Recording {
         uint64_t start_boot_ns, end_boot_ns; /* of this run of prismd only; end UINT64_MAX while it runs */
         char *calls;
         bool pinned, deleting;
-        int64_t store_id; /* as `id`, for the worker's thread */
+        int64_t store_id;     /* as `id`, for the worker's thread */
         uint64_t duration_ns; /* 0: until it is stopped */
         Recorder *recorder;
         sd_event_source *timer;

@@ -38,8 +38,8 @@ struct Process {
         uint32_t execs;
         uint64_t described; /* the epoch in which the store was told of it as it is now */
         uint64_t used_ns;
-        bool observed;         /* counts against the limit of those that are only named */
-        bool listed;           /* by its number, as a tracked one */
+        bool observed; /* counts against the limit of those that are only named */
+        bool listed;   /* by its number, as a tracked one */
         UT_hash_handle hh, hh_pid;
 };
 

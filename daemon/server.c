@@ -507,6 +507,10 @@ Server *server_free(Server *s) {
         return NULL;
 }
 
+unsigned server_n_connections(const Server *s) {
+        return s->n_private;
+}
+
 void server_prepare_end(Server *s) {
         Connection *next;
 

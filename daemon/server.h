@@ -19,5 +19,7 @@ void server_prepare_end(Server *s);
 Server *server_free(Server *s);
 DEFINE_CLEANUP(Server *, server_free);
 
+/* Clients on private sockets. */
+unsigned server_n_connections(const Server *s);
 /* Calls `send` for each connection. */
 void server_for_each_bus(Server *s, void (*send)(sd_bus *bus, void *userdata), void *userdata);

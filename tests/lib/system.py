@@ -36,6 +36,35 @@ def wait_until(condition, what, seconds=20):
         time.sleep(0.1)
 
 
+class Groups:
+    """A cgroup of its own for a container, in each hierarchy that systemd uses: two containers in the same one would share
+    the groups of their services."""
+
+    def __init__(self, name):
+        with open("/proc/self/mountinfo", encoding="utf-8") as f:
+            mounts = [line.split() for line in f]
+        self.paths = []
+        for fields in mounts:
+            kind, options = fields[fields.index("-") + 1], fields[-1]
+            if kind == "cgroup2" or (kind == "cgroup" and "name=systemd" in options):
+                self.paths.append(pathlib.Path(fields[4]) / name)
+        for path in self.paths:
+            path.mkdir(exist_ok=True)
+
+    def enter(self):
+        """For a new process, before it becomes another program."""
+        for path in self.paths:
+            (path / "cgroup.procs").write_text("0", "ascii")
+
+    def remove(self):
+        for path in self.paths:
+            for directory, _, _ in os.walk(path, topdown=False):
+                try:
+                    os.rmdir(directory)
+                except OSError:
+                    pass  # somebody is still in it
+
+
 class System:
     """`with System() as s:` boots it; `s.run(...)` runs a command inside, as root or as `user`."""
 
@@ -45,6 +74,7 @@ class System:
         self.root = None
         self.container = None
         self.leader = None
+        self.groups = None
         self.installed_files = []
 
     def make_root(self):
@@ -70,13 +100,16 @@ class System:
         return self
 
     def boot(self):
+        name = f"prism-test-{os.getpid()}"
+        self.groups = Groups(name)
         with open(self.directory / "console", "ab") as console:
             self.container = subprocess.Popen(
                 ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--private-network",
                  "--capability=all", "--system-call-filter=bpf perf_event_open", "--link-journal=no",
-                 "--resolv-conf=off", "--timezone=off", f"--directory={self.root}", f"--machine=prism-{os.getpid()}",
+                 "--resolv-conf=off", "--timezone=off", f"--directory={self.root}", f"--machine={name}",
                  "--console=pipe"],
-                stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True)
+                stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True,
+                preexec_fn=self.groups.enter)
         wait_until(self._booted, "the container boots", BOOT_TIMEOUT)
 
     def _booted(self):
@@ -100,11 +133,8 @@ class System:
         subprocess.run(["chown", "-R", "root:root", *[self.root / p for p in self.installed_files]], check=True)
 
     def prepare(self):
-        """What a package's script does after the files are there."""
-        self.must("systemd-sysusers", "prism.conf")
-        self.must("systemctl", "daemon-reload")
-        self.must("systemctl", "reload", "dbus")
-        self.must("journalctl", "--update-catalog")
+        """What `meson install` does on a running system after the files are there."""
+        self.must("sh", "-s", stdin=(SOURCE / "units/after-install").read_bytes())
 
     def stop(self):
         if self.container and self.container.poll() is None:
@@ -115,6 +145,8 @@ class System:
                 self.container.kill()
                 self.container.wait(BOOT_TIMEOUT)
         self.container = self.leader = None
+        if self.groups:
+            self.groups.remove()
         if self.directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 

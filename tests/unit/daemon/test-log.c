@@ -66,7 +66,7 @@ static void *log_much(void *userdata) {
 
 START_TEST(test_limit) {
         _cleanup_free_ char *text = NULL;
-        unsigned before = log_lines(), lines = 0;
+        unsigned before = log_lines(LOG_ERR), lines = 0;
         pthread_t threads[3];
         Capture c;
 
@@ -83,7 +83,7 @@ START_TEST(test_limit) {
                 lines++;
         ck_assert_uint_eq(lines, LOG_LINES_MAX - before);
         ck_assert_uint_eq(strlen(text), lines * strlen("prismd: much\n"));
-        ck_assert_uint_eq(log_lines(), LOG_LINES_MAX);
+        ck_assert_uint_eq(log_lines(LOG_ERR), LOG_LINES_MAX);
 }
 END_TEST
 
