@@ -109,6 +109,11 @@ static int open_system(bool only_if_owned, Client **ret) {
         return 0;
 }
 
+/* What a connection ends with whose peer may not use prismd: refused, or closed before the first answer. */
+static bool is_refusal(int r) {
+        return r == -EACCES || r == -EPERM || r == -EPIPE || r == -ECONNRESET;
+}
+
 int client_open(const Ctl *ctl, Client **ret, char **ret_error) {
         const char *address = ctl->address;
         int r;
@@ -123,7 +128,7 @@ int client_open(const Ctl *ctl, Client **ret, char **ret_error) {
                 r = client_open_private(PRISM_DEFAULT_ADDRESS, ret);
                 if (r >= 0 || r == -ENOMEM)
                         return r;
-                if (r == -EACCES || r == -EPERM)
+                if (is_refusal(r))
                         return sentence(ret_error, -EACCES,
                                         "not allowed to connect to prismd at %s: be root or a member of the group "
                                         "prism",
@@ -145,7 +150,7 @@ int client_open(const Ctl *ctl, Client **ret, char **ret_error) {
         r = strchr(address, ':') ? client_open_private(address, ret) : -EINVAL;
         if (r >= 0 || r == -ENOMEM)
                 return r;
-        if (r == -EACCES || r == -EPERM)
+        if (is_refusal(r))
                 return sentence(ret_error, -EACCES,
                                 "not allowed to connect to prismd at %s: be root or a member of the group prism",
                                 address);

@@ -23,8 +23,7 @@ static bool is_executable(const char *path) {
 
 /* PRISM_PRISMD, or beside prismctl (where it is installed or was built), or by PATH. */
 static int find_prismd(char **ret) {
-        static const char *const beside[] = { "prismd", "../daemon/prismd", "../libexec/prism/prismd",
-                "../lib/prism/prismd", "../sbin/prismd" };
+        static const char *const beside[] = { "prismd", "../daemon/prismd", "../sbin/prismd" };
         const char *named = getenv("PRISM_PRISMD");
         char self[PATH_MAX], *path, *slash;
         ssize_t n;

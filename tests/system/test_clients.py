@@ -266,7 +266,7 @@ class WithoutDBus(unittest.TestCase):
         script = """
             set -e
             mount -t sysfs sysfs /sys
-            /usr/libexec/prism/prismd & prismd=$!
+            /usr/sbin/prismd & prismd=$!
             for i in $(seq 100); do prismctl status >/dev/null 2>&1 && break; sleep 0.1; done
             prismctl status
             sleep 1000 & sleep=$!
