@@ -154,13 +154,24 @@ static __always_inline long scheduler_delay(struct task_struct *task, const stru
 static __always_inline void charge_off_cpu(struct task_struct *task, struct thread_state *st, __u32 generation,
                 __u64 now, bool queued_now, __u32 cpu, struct task_struct *running, __u64 running_ns) {
         struct prism_thread_time *row = time_row(generation, st->slot);
-        __u64 from, queued;
+        __u64 from, queued, ran;
 
         if (!row)
                 return;
         from = row_open(row, st, generation);
         if (now < from)
                 now = from;
+
+        ran = task->se.sum_exec_runtime - st->exec_runtime;
+        if (ran) {
+                /* It has had the CPU since it left it: a switch to it and the one away again were not delivered. */
+                if (ran > now - from)
+                        ran = now - from;
+                row->run_ns += ran;
+                from += ran;
+                if (st->settled)
+                        count_loss(PRISM_LOSS_MISSED_SWITCH);
+        }
         queued = from;
 
         if (st->state == PRISM_STATE_SLEEP || st->state == PRISM_STATE_BLOCK) {
@@ -200,7 +211,9 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
                         if (st->iowait)
                                 row->iowait_ns += inside;
                 }
-                if (!wait_add(st, waker_kind, generation, inside, wake - st->since_ns))
+                if (wake < st->since_ns + ran)
+                        wake = st->since_ns + ran;
+                if (!wait_add(st, waker_kind, generation, inside, wake - st->since_ns - ran))
                         row->lost_ns += inside;
         }
 
@@ -306,6 +319,7 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
                         in = st->since_ns;
                 if (in < control.generation_start_ns[generation & 1])
                         in = control.generation_start_ns[generation & 1];
+                st->exec_runtime = prev->se.sum_exec_runtime;
                 charge_off_cpu(prev, st, generation, in, false, cpu, NULL, 0);
                 if (st->settled)
                         count_loss(PRISM_LOSS_MISSED_SWITCH);
