@@ -62,9 +62,12 @@ const char *access_action(const char *interface, const char *member) {
                 { PRISM_INTERFACE_MANAGER, "TrackCgroup", PRISM_BUS_NAME ".track" },
                 { PRISM_INTERFACE_MANAGER, "TrackUnit", PRISM_BUS_NAME ".track" },
                 { PRISM_INTERFACE_MANAGER, "TrackCommand", PRISM_BUS_NAME ".track" },
+                { PRISM_INTERFACE_MANAGER, "TrackContainer", PRISM_BUS_NAME ".track" },
                 { PRISM_INTERFACE_MANAGER, "Untrack", PRISM_BUS_NAME ".track" },
                 { PRISM_INTERFACE_MANAGER, "StartRecording", PRISM_BUS_NAME ".record" },
                 { PRISM_INTERFACE_MANAGER, "StopRecording", PRISM_BUS_NAME ".record" },
+                { PRISM_INTERFACE_MANAGER, "KeepRecording", PRISM_BUS_NAME ".record" },
+                { PRISM_INTERFACE_MANAGER, "AddKpi", PRISM_BUS_NAME ".record" },
                 { PRISM_INTERFACE_MANAGER, "DeleteRecording", PRISM_BUS_NAME ".delete" },
         };
 

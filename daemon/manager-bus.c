@@ -10,6 +10,8 @@
 #include "names.h"
 #include "server.h"
 
+#define KPI_POINTS_MAX 1000000
+
 /* ---- Targets ---- */
 
 static int read_follow_options(
@@ -95,6 +97,11 @@ static int method_track_command(sd_bus_message *message, void *userdata, sd_bus_
         return track_by_name(message, userdata, TARGET_COMMAND, error);
 }
 
+static int method_track_container(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        return sd_bus_error_set(error, PRISM_ERROR_UNSUPPORTED,
+                        "this version does not know containers by name yet; track the container's cgroup");
+}
+
 static int method_untrack(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         Manager *m = userdata;
         void *found = NULL;
@@ -155,8 +162,10 @@ static void reply_store(sd_bus_message *message, Recording *recording, int r, co
                 r = sd_bus_reply_method_return(message, NULL);
         else
                 r = sd_bus_reply_method_errorf(message,
-                                r == -EEXIST ? PRISM_ERROR_ALREADY_EXISTS : PRISM_ERROR_STORE_FAILED, "%s",
-                                error ?: strerror(-r));
+                                r == -EEXIST                   ? PRISM_ERROR_ALREADY_EXISTS
+                                                : r == -EINVAL ? PRISM_ERROR_INVALID_ARGS
+                                                               : PRISM_ERROR_STORE_FAILED,
+                                "%s", error ?: strerror(-r));
         if (r < 0)
                 log_debug("cannot answer a client: %s", strerror(-r));
         sd_bus_message_unref(message);
@@ -240,6 +249,69 @@ static int method_delete_recording(sd_bus_message *message, void *userdata, sd_b
         r = find_recording(message, userdata, &recording, error);
         if (r >= 0)
                 r = manager_record_delete(userdata, recording, answer_done, message, error);
+        if (r < 0)
+                return r;
+        sd_bus_message_ref(message);
+        return 1;
+}
+
+static int method_keep_recording(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        return sd_bus_error_set(error, PRISM_ERROR_UNSUPPORTED,
+                        "this version has no flight recorder to keep anything from; start a recording while it "
+                        "happens");
+}
+
+static int read_kpi_points(sd_bus_message *message, StoreKpi **ret, size_t *ret_n, sd_bus_error *error) {
+        _cleanup_free_ StoreKpi *points = NULL;
+        size_t n = 0, capacity = 0;
+        uint64_t ts;
+        double value;
+        int r;
+
+        r = sd_bus_message_enter_container(message, 'a', "(td)");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(message, "(td)", &ts, &value)) > 0) {
+                if (n == KPI_POINTS_MAX)
+                        return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
+                                        "at most %d points can be added at a time; send the rest in another call",
+                                        KPI_POINTS_MAX);
+                if (ts == 0 || ts > INT64_MAX)
+                        return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS,
+                                        "point %zu is not at a time in nanoseconds since 1970", n + 1);
+                if (GROW(points, n, capacity) < 0)
+                        return -ENOMEM;
+                points[n++] = (StoreKpi){ (int64_t) ts, value };
+        }
+        if (r < 0)
+                return r;
+        if (n == 0)
+                return sd_bus_error_set(error, PRISM_ERROR_INVALID_ARGS, "there is no point to add");
+        *ret = TAKE_PTR(points);
+        *ret_n = n;
+        return sd_bus_message_exit_container(message);
+}
+
+static int method_add_kpi(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        _cleanup_free_ StoreKpi *points = NULL;
+        Manager *m = userdata;
+        const char *name;
+        size_t n = 0;
+        int r;
+
+        r = sd_bus_message_read(message, "s", &name);
+        if (r >= 0)
+                r = read_kpi_points(message, &points, &n, error);
+        if (r >= 0)
+                r = bus_read_options(message, NULL, 0, error);
+        if (r < 0)
+                return r;
+        if (!recording_name_is_valid(name))
+                return sd_bus_error_set(error, PRISM_ERROR_INVALID_ARGS,
+                                "this cannot be an indicator's name: 1 to 200 bytes of UTF-8 without control "
+                                "characters or slashes, "
+                                "not starting with a dash or dot");
+        r = recorder_add_kpi(m->recorder, name, points, n, answer_done, message);
         if (r < 0)
                 return r;
         sd_bus_message_ref(message);
@@ -465,12 +537,18 @@ static const sd_bus_vtable manager_vtable[] = {
                         method_track_unit, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("TrackCommand", SD_BUS_ARGS("s", pattern, "a{sv}", options), SD_BUS_RESULT("o", target),
                         method_track_command, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("TrackContainer", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("o", target),
+                        method_track_container, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Untrack", SD_BUS_ARGS("o", target, "a{sv}", options), SD_BUS_NO_RESULT, method_untrack,
                         SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("StartRecording", SD_BUS_ARGS("s", name, "a{sv}", options),
                         SD_BUS_RESULT("o", recording), method_start_recording, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("StopRecording", SD_BUS_ARGS("o", recording, "a{sv}", options), SD_BUS_NO_RESULT,
                         method_stop_recording, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("KeepRecording", SD_BUS_ARGS("s", name, "t", start, "t", end, "a{sv}", options),
+                        SD_BUS_RESULT("o", recording), method_keep_recording, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("AddKpi", SD_BUS_ARGS("s", name, "a(td)", points, "a{sv}", options), SD_BUS_NO_RESULT,
+                        method_add_kpi, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("DeleteRecording", SD_BUS_ARGS("o", recording, "a{sv}", options), SD_BUS_NO_RESULT,
                         method_delete_recording, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListTargets", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("ao", targets),

@@ -508,3 +508,64 @@ int recorder_delete(Recording *recording, recorder_answer answer, void *userdata
                 recording->deleting = true;
         return k;
 }
+
+/* ---- Indicators ---- */
+
+typedef struct KpiJob {
+        Job job;
+        Recorder *recorder;
+        char *name;
+        StoreKpi *points;
+        size_t n;
+        int r;
+        char *error;
+        recorder_answer answer;
+        void *userdata;
+} KpiJob;
+
+static KpiJob *kpi_free(KpiJob *j) {
+        if (!j)
+                return NULL;
+        free(j->name);
+        free(j->points);
+        free(j->error);
+        free(j);
+        return NULL;
+}
+DEFINE_CLEANUP(KpiJob *, kpi_free);
+
+static void kpi_run(Job *job) {
+        KpiJob *j = (KpiJob *) job;
+
+        j->r = store_add_kpi(j->recorder->store, j->name, j->points, j->n, &j->error);
+}
+
+static void kpi_done(Job *job) {
+        KpiJob *j = (KpiJob *) job;
+
+        store_answered(j->recorder, j->r == -EINVAL ? 0 : j->r, j->error);
+        j->answer(NULL, j->r, j->error, j->userdata);
+        kpi_free(j);
+}
+
+int recorder_add_kpi(Recorder *r, const char *name, const StoreKpi *points, size_t n, recorder_answer answer,
+                void *userdata) {
+        _cleanup_(kpi_freep) KpiJob *j = NULL;
+
+        j = calloc(1, sizeof(*j));
+        if (!j)
+                return -ENOMEM;
+        j->name = strdup(name);
+        j->points = calloc(n, sizeof(*points));
+        if (!j->name || !j->points)
+                return -ENOMEM;
+        memcpy(j->points, points, n * sizeof(*points));
+        j->n = n;
+        j->job.run = kpi_run;
+        j->job.done = kpi_done;
+        j->recorder = r;
+        j->answer = answer;
+        j->userdata = userdata;
+        worker_give(r->worker, &TAKE_PTR(j)->job);
+        return 0;
+}

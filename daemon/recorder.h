@@ -71,6 +71,10 @@ void recorder_end_begin(Recording *recording, uint64_t boundary_boot_ns, int64_t
 int recorder_end_finish(Recording *recording, bool interrupted, recorder_answer answer, void *userdata);
 int recorder_delete(Recording *recording, recorder_answer answer, void *userdata);
 
+/* Writes points of an indicator; takes a copy. The answer comes without a recording. */
+int recorder_add_kpi(Recorder *r, const char *name, const StoreKpi *points, size_t n, recorder_answer answer,
+                void *userdata);
+
 bool recorder_wanted(const Recorder *r, uint64_t from_boot_ns, uint64_t until_boot_ns);
 uint64_t recorder_epoch(const Recorder *r);
 /* Queues a batch; takes a reference. Empty ones are left out. */

@@ -73,6 +73,16 @@ int store_recordings(Store *s, StoreRecording **ret, size_t *ret_n, char **ret_e
 /* Those still `running` become `interrupted`; their end is that of their last row (or their start). */
 int store_recordings_interrupt(Store *s, char **ret_error);
 
+/* A point of a key performance indicator. */
+typedef struct StoreKpi {
+        int64_t ts_ns;
+        double value;
+} StoreKpi;
+
+/* Adds points to the indicator `name` in one transaction; a point at a time that is there already replaces it. -EINVAL for
+ * a value that is not a number. */
+int store_add_kpi(Store *s, const char *name, const StoreKpi *points, size_t n, char **ret_error);
+
 /* Passive WAL checkpoint; truncates the WAL when it can. */
 int store_checkpoint(Store *s);
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a user can get wrong: each a clear error with its exit code, and prismd lives on."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -21,6 +22,7 @@ from prism import PRISMCTL, PRISMD, NeedsBpf, Prismd, bpf_unavailable, environme
 FAILED, USAGE, NOTHING = 1, 2, 3
 ABSENT = "4194303"  # a number that a process could have
 LIMIT_SECONDS = 10  # of what must end by itself; far above what it takes
+SECOND = 1_000_000_000
 
 
 class Running(unittest.TestCase):
@@ -444,6 +446,42 @@ class StateDirectory(unittest.TestCase):
             self.assertEqual(result.code, FAILED, f"{result}")
             self.assertIn("/bus", result.err)
             first.must("status")
+
+
+class Indicators(Running):
+    """AddKpi, by busctl, over the private socket."""
+
+    def call(self, method, *arguments):
+        return run("busctl", f"--address={self.prismd.address}", "call", "org.prism.Prism1", "/org/prism/Prism1",
+                   "org.prism.Prism1.Manager", method, *arguments, env=environment())
+
+    def add(self, name, *points):
+        return self.call("AddKpi", "sa(td)a{sv}", name, len(points), *[word for point in points for word in point], "0")
+
+    def test_points(self):
+        for points in (((SECOND, 1.5), (2 * SECOND, 2.5)), ((2 * SECOND, 7), (3 * SECOND, -3))):
+            result = self.add("x'; DROP TABLE kpi", *points)
+            self.assertEqual(result.code, 0, result.err)
+        with contextlib.closing(self.prismd.database()) as db:
+            rows = db.execute("SELECT ts_ns, value FROM kpi WHERE name LIKE 'x%' ORDER BY 1").fetchall()
+        self.assertEqual([tuple(row) for row in rows], [(SECOND, 1.5), (2 * SECOND, 7), (3 * SECOND, -3)])
+
+    def test_bad_points(self):
+        for name, points, says in (("rate", (), "no point"), ("a/b", ((SECOND, 1),), "name"), ("", ((SECOND, 1),), "name"),
+                                   ("rate", ((0, 1),), "point 1"), ("rate", ((SECOND, 1), (SECOND, "nan")), "Point 2"),
+                                   ("rate", ((SECOND, "inf"),), "Point 1")):
+            result = self.add(name, *points)
+            self.assertNotEqual(result.code, 0, f"{name} {points}")
+            self.assertIn(says, result.err)
+        with contextlib.closing(self.prismd.database()) as db:
+            self.assertEqual(db.execute("SELECT count(*) FROM kpi WHERE name NOT LIKE 'x%'").fetchone()[0], 0)
+
+    def test_what_this_version_cannot(self):
+        for method, arguments, says in (("TrackContainer", ("sa{sv}", "web", "0"), "cgroup"),
+                                        ("KeepRecording", ("stta{sv}", "x", "1", "2", "0"), "flight recorder")):
+            result = self.call(method, *arguments)
+            self.assertNotEqual(result.code, 0)
+            self.assertIn(says, result.err)
 
 
 if __name__ == "__main__":

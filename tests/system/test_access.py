@@ -82,6 +82,7 @@ def everything(user):
     target = call("track", "TrackProcess", "ua{sv}", str(system.worker), "0")
     recording = call("record", "StartRecording", "sa{sv}", f"of {user}", "0")
     call("record", "StopRecording", "oa{sv}", recording[0] if recording else "/org/prism/Prism1/recording/1", "0")
+    call("record", "AddKpi", "sa(td)a{sv}", "requests", "1", "1700000000000000000", "42.5", "0")
     call("delete", "DeleteRecording", "oa{sv}", recording[0] if recording else "/org/prism/Prism1/recording/1", "0")
     call("track", "Untrack", "oa{sv}", target[0] if target else "/org/prism/Prism1/target/1", "0")
     return refused, words
@@ -97,7 +98,7 @@ class Users(unittest.TestCase):
     def test_stranger(self):
         refused, words = everything("stranger")
         self.assertEqual(refused, set(ACTIONS))
-        self.assertEqual(len(words), 12, "each call was refused")
+        self.assertEqual(len(words), 13, "each call was refused")
         for w in words:
             self.assertIn("member of group prism", w)
         self.assertEqual(system.must_call("ListTargets", "a{sv}", "0"), [[]])

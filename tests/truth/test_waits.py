@@ -160,8 +160,8 @@ class Disk(truth.TruthTest):
         times = recording.times(thread)
         waits = recording.waits(thread)
         parked = sum(w.total_ns for w in waits if w.op == "read")
-        # An upper bound, and far off on a busy machine: the time from a wake until the scheduler queues the thread is in none of its accounts,
-        # and each fsync is several short waits.
+        # An upper bound, and far off on a busy machine: the time from a wake until the scheduler queues the thread is in
+        # none of its accounts, and each fsync is several short waits.
         waited = times["sleep_ns"] + times["block_ns"] - parked
         self.assert_between(waited, 0.8 * known["waited_ns"], known["waited_ns"], "waited")
         self.assertGreater(times["block_ns"], 0.8 * known["waited_ns"], "uninterruptible")
