@@ -452,7 +452,7 @@ class Indicators(Running):
     """AddKpi, by busctl, over the private socket."""
 
     def call(self, method, *arguments):
-        return run("busctl", f"--address={self.prismd.address}", "call", "org.prism.Prism1", "/org/prism/Prism1",
+        return run("busctl", f"--address={self.prismd.address}", "--", "call", "org.prism.Prism1", "/org/prism/Prism1",
                    "org.prism.Prism1.Manager", method, *arguments, env=environment())
 
     def add(self, name, *points):
