@@ -85,7 +85,8 @@ static __always_inline void resource_resolve(
                 r.op = PRISM_OP_IO_WORKER;
                 goto done;
         }
-        if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen)) {
+        /* The bit is set for a parent that waits in vfork() too, as it may be frozen there; but that is uninterruptible. */
+        if (!uninterruptible && bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen)) {
                 r.kind = PRISM_KIND_SIGNAL;
                 r.op = PRISM_OP_FROZEN;
                 goto done;

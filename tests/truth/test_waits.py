@@ -63,12 +63,18 @@ class Sleeps(truth.SharedRecording):
         known = self.truth[name]
         thread, wait = self.check(name, "child", op, "thread")
         self.assertNotIn(known["tid"], {w.tid for w in self.recording.wakes(thread, wait.resource)})
+        return thread, wait
 
     def test_wait4(self):
         self.check_child("wait4", "wait4")
 
     def test_waitid(self):
         self.check_child("waitid", "waitid")
+
+    def test_vfork(self):
+        """Uninterruptible, and no kernel lock."""
+        thread, _ = self.check_child("vfork", "vfork")
+        self.assertGreater(self.recording.times(thread)["block_ns"], 0.95 * self.bounds("vfork")[0])
 
     def test_sigtimedwait_times_out(self):
         self.check("sigtimedwait", "signal", "rt_sigtimedwait", "timer")

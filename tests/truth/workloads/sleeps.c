@@ -71,6 +71,19 @@ static void by_wait(Sleeper *s) {
         tally_add(&s->tally, now_ns() - start_ns);
 }
 
+/* The parent goes on when the child has ended, or executes an image. */
+static void by_vfork(Sleeper *s) {
+        uint64_t start_ns = now_ns();
+        pid_t pid = vfork();
+
+        if (pid == 0) {
+                sleep_ns(CHILD_NS);
+                _exit(0);
+        }
+        tally_add(&s->tally, now_ns() - start_ns);
+        CHECK(pid > 0 && waitpid(pid, NULL, 0) == pid);
+}
+
 static void by_sigtimedwait(Sleeper *s) {
         sigset_t set;
         struct timespec timeout = timespec_of(SIGNAL_NS);
@@ -111,6 +124,7 @@ static Sleeper sleepers[] = {
         { .name = "timerfd", .sleep = by_timerfd, .repeat = N_SLEEPS },
         { .name = "wait4", .sleep = by_wait, .repeat = N_CHILDREN },
         { .name = "waitid", .sleep = by_wait, .repeat = N_CHILDREN },
+        { .name = "vfork", .sleep = by_vfork, .repeat = N_CHILDREN },
         { .name = "sigtimedwait", .sleep = by_sigtimedwait, .repeat = N_SIGNALS },
         { .name = "sigwait", .sleep = by_sigwait, .repeat = N_SIGNALS, .signalled = true },
         { .name = "sigsuspend", .sleep = by_pause, .repeat = N_SIGNALS, .signalled = true },
