@@ -3,6 +3,7 @@
  * in a thread's life (name, image). Also the iterator that reads states in flight. None of this is a hot path. */
 #include "maps.bpf.h"
 #include "resource.bpf.h"
+#include "row.bpf.h"
 
 /* Makes `task` tracked with `st` as its first state; `st` needs state, since_ns, iowait and resource. */
 static __always_inline bool thread_begin(struct task_struct *task, struct thread_state *st, __u64 now, __u32 follow,
@@ -86,28 +87,20 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm) {
 
 /* A thread other than the leader that executes a new image goes on under the leader's number and start. For us one thread
  * ends and another begins, which starts now: it is neither of the two. */
-static __always_inline void become_leader(struct task_struct *task, struct thread_state *st, __u64 now) {
-        __u32 generation = READ_ONCE(control.generation) & 1;
-        __u32 index = generation * settings.thread_slots + st->slot;
-        struct prism_thread_time *row = bpf_map_lookup_elem(&thread_time, &index);
-        __u64 start = control.generation_start_ns[generation & 1], from = st->since_ns;
-        int slot = slot_take();
+static __always_inline void become_leader(struct task_struct *task, struct thread_state *st) {
+        __u32 generation = current_generation();
+        struct prism_thread_time *row = time_row(generation, st->slot);
+        __u64 now = bpf_ktime_get_boot_ns(), from;
+        int slot;
 
-        if (slot < 0 || !row)
+        if (!row)
+                return;
+        slot = slot_take();
+        if (slot < 0)
                 return;
 
-        /* It runs: this is row_open() and the run part of switch_out(), outside the switch. */
-        if (row->thread != st->thread) {
-                row->thread = st->thread;
-                row->from_ns = from;
-        }
-        if (from < start && (from < control.flush_ns || start - from > PRISM_LONG_STATE_NS)) {
-                row->lead_from_ns = from;
-                row->lead_until_ns = row->lead_wake_ns = start;
-                row->lead_state = st->state;
-                row->from_ns = start;
-                from = start;
-        }
+        /* It runs: this is what a last switch away would charge. */
+        from = row_open(row, st, generation);
         if (now > from)
                 row->run_ns += now - from;
         row->until_ns = now;
@@ -138,7 +131,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
                 return 0;
 
         if (old_pid != task->pid)
-                become_leader(task, st, bpf_ktime_get_boot_ns());
+                become_leader(task, st);
 
         slot = st->slot;
         info = bpf_map_lookup_elem(&thread_info, &slot);
