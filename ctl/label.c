@@ -103,7 +103,6 @@ const char *label_loss(const char *reason) {
         } known[] = {
                 { "thread-limit", "threads that were not followed, because the limit of threads was reached" },
                 { "storage-full", "threads that were not followed, because the kernel had no memory for them" },
-                { "storage-busy", "switches or wakes that were passed over, because the thread's state was in use" },
                 { "wait-map-full",
                                 "waits whose time is kept but not their resource, because the map of waits was full" },
                 { "wait-map-busy",
@@ -113,8 +112,10 @@ const char *label_loss(const char *reason) {
                                 "times in the run queue for which nobody is named, because the map was full" },
                 { "ran-instead-map-busy",
                                 "times in the run queue for which nobody is named, because the map was in use" },
-                { "missed-switch", "switches that were not seen; the time around them is inferred" },
-                { "missed-wake", "wakes that were not seen; the time around them is inferred" },
+                { "missed-switch", "switches that the kernel did not show; its own accounts place them" },
+                { "missed-wake",
+                                "wakes that the kernel did not show; its own accounts place them, the waker is "
+                                "unseen" },
                 { "event-buffer-full", "forks and executions that were noticed late" },
                 { "futex-key", "waits for a shared futex that could not be told from others" },
                 { "snapshot-race", "threads whose present state changed faster than it could be read" },
@@ -123,6 +124,11 @@ const char *label_loss(const char *reason) {
                                 "CPU" },
                 { "resource-limit", "waits without their resource, because the limit of resources was reached" },
                 { "process-limit", "processes that were not followed, because the limit of processes was reached" },
+                { "observed-limit",
+                                "wakers and users of a CPU that could not be named, because the limit of processes was "
+                                "reached" },
+                { "thread-found-late", "threads that were followed only some time after their start" },
+                { "map-not-drained", "times at which a map of the kernel side could not be read" },
                 { "memory", "rows that were dropped, because prismd had no memory" },
                 { "gap", "intervals of a thread that do not follow on the one before" },
                 { "overlap", "intervals of a thread that overlap the one before" },

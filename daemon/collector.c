@@ -24,8 +24,7 @@ struct Collector {
 
         Thread **by_slot; /* [n_by_slot], the thread that has the slot now */
         unsigned n_by_slot;
-        /* Slots whose thread ended: given back after one more turn of the generations, when no program can write them.
-         * */
+        /* Slots whose thread ended go back after one more turn of the generations, when no program can write them. */
         bool *on_its_way; /* [n_by_slot] */
         unsigned *ending, *ended;
         size_t n_ending, c_ending, n_ended, c_ended;

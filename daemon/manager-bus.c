@@ -229,30 +229,29 @@ static int find_recording(sd_bus_message *message, Manager *m, Recording **ret, 
         return 0;
 }
 
-static int method_stop_recording(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        Recording *recording;
+/* A call about one recording that is answered when the store has answered. */
+static int act_on_recording(sd_bus_message *message, Manager *m,
+                int (*act)(Manager *m, Recording *recording, recorder_answer answer, void *userdata,
+                                sd_bus_error *error),
+                sd_bus_error *error) {
+        Recording *recording = NULL;
         int r;
 
-        r = find_recording(message, userdata, &recording, error);
+        r = find_recording(message, m, &recording, error);
         if (r >= 0)
-                r = manager_record_stop(userdata, recording, answer_done, message, error);
+                r = act(m, recording, answer_done, message, error);
         if (r < 0)
                 return r;
         sd_bus_message_ref(message);
         return 1;
 }
 
-static int method_delete_recording(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        Recording *recording;
-        int r;
+static int method_stop_recording(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        return act_on_recording(message, userdata, manager_record_stop, error);
+}
 
-        r = find_recording(message, userdata, &recording, error);
-        if (r >= 0)
-                r = manager_record_delete(userdata, recording, answer_done, message, error);
-        if (r < 0)
-                return r;
-        sd_bus_message_ref(message);
-        return 1;
+static int method_delete_recording(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        return act_on_recording(message, userdata, manager_record_delete, error);
 }
 
 static int method_keep_recording(sd_bus_message *message, void *userdata, sd_bus_error *error) {
