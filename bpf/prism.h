@@ -47,6 +47,7 @@ enum prism_kind {
         PRISM_KIND_TIMER,
         PRISM_KIND_CHILD,
         PRISM_KIND_SIGNAL,
+        PRISM_KIND_SOCKET, /* other families: netlink, packet, vsock ... */
         PRISM_KIND_OTHER,
         _PRISM_KIND_MAX,
 };
@@ -63,14 +64,27 @@ enum prism_op {
         PRISM_OP_FUTEX_WAITV,     /* the futex that its waker used */
         PRISM_OP_FUTEX_WAITV_ANY, /* ended by something else: charged to the first of the vector */
         PRISM_OP_FUTEX2_WAIT,
-        PRISM_OP_STOPPED,   /* by a job control signal */
-        PRISM_OP_TRACED,    /* by a debugger */
-        PRISM_OP_FROZEN,    /* by a freezer */
-        PRISM_OP_USER,      /* outside any system call (page fault, work on the way to user mode) */
-        PRISM_OP_IO_WORKER, /* a kernel worker of io_uring */
-        PRISM_OP_EXIT,      /* tear-down of an exiting thread */
-        PRISM_OP_LOST,      /* the wait map was full: the time is kept, what it was waited for is not */
-        PRISM_OP_UNKNOWN,   /* was asleep when tracking began and its registers could not be read */
+        PRISM_OP_STOPPED,        /* by a job control signal */
+        PRISM_OP_TRACED,         /* by a debugger */
+        PRISM_OP_FROZEN,         /* by a freezer */
+        PRISM_OP_USER,           /* outside any system call (page fault, work on the way to user mode) */
+        PRISM_OP_IO_WORKER,      /* a kernel worker of io_uring */
+        PRISM_OP_EXIT,           /* tear-down of an exiting thread */
+        PRISM_OP_LOST,           /* the wait map was full: the time is kept, what it was waited for is not */
+        PRISM_OP_UNKNOWN,        /* was asleep when tracking began and its registers could not be read */
+        PRISM_OP_FILE,           /* page fault on a file's mapping */
+        PRISM_OP_SWAP,           /* page fault on memory without a file that had to be read back */
+        PRISM_OP_RECLAIM,        /* direct reclaim: memory had to be freed first */
+        PRISM_OP_RECLAIM_CGROUP, /* the same for the limit of a cgroup */
+        PRISM_OP_MUTEX,          /* kernel locks, by kind */
+        PRISM_OP_RWSEM_READ,
+        PRISM_OP_RWSEM_WRITE,
+        PRISM_OP_RT_LOCK,
+        PRISM_OP_PERCPU_RWSEM_READ,
+        PRISM_OP_PERCPU_RWSEM_WRITE,
+        PRISM_OP_LOCK,
+        PRISM_OP_SUBMIT,   /* requests given to io_uring or native AIO */
+        PRISM_OP_COMPLETE, /* completions seen by io_uring */
         _PRISM_OP_MAX,
 };
 
@@ -92,6 +106,12 @@ enum prism_loss {
         PRISM_LOSS_MISSED_SWITCH, /* a switch was not delivered and was inferred */
         PRISM_LOSS_MISSED_WAKE,   /* a wake was not delivered and was inferred */
         PRISM_LOSS_EVENT_FULL,    /* ring buffer of rare events */
+        PRISM_LOSS_CALL_FULL,     /* call map: no room (the call is not counted) */
+        PRISM_LOSS_CALL_BUSY,
+        PRISM_LOSS_OBJECT_FULL,  /* object map: no room (a name or an address is missing until the next time) */
+        PRISM_LOSS_REQUEST_FULL, /* map of block requests in flight: no room (the request is not counted) */
+        PRISM_LOSS_DISK_FULL,    /* disk map: no room (the request is not counted) */
+        PRISM_LOSS_DISK_BUSY,
         _PRISM_LOSS_MAX,
 };
 
@@ -102,8 +122,21 @@ enum prism_futex_sharing {
 };
 
 /* What a wait is for. `space` and `address` identify it within `kind`:
- *   futex, private: address space id, address. futex, shared: inode sequence, offset in the file.
- *   all others so far: 0, 0 (kind and op say it all). */
+ *   futex, private              address space id, address
+ *   futex, shared               inode sequence, offset in the file
+ *   pipe unix inet socket       inode number (never reused while the kernel runs), 0
+ *   file fifo                   inode number, device << 32 | inode generation
+ *   page-fault with op file     the same, of the file
+ *   chardev disk                device number of the special file, 0 (disk, sync(): 0, 0)
+ *   epoll eventfd timerfd signalfd inotify
+ *                               address of the open file, start of the process
+ *   poll                        a number made of the descriptors and their count, start of the process
+ *   file by its path            a number made of the path, start of the process | PRISM_BY_PATH
+ *   aio                         address space id, context
+ *   io_uring                    inode number, 0; its kernel workers 0, 0
+ *   kernel-lock                 a number made of its address, 0; the mmap lock of a process: address space id, 1
+ *   other                       SysV objects: their id, 0
+ * and 0, 0 where kind and op say it all, or where the object could not be seen. */
 struct prism_resource {
         unsigned long long space;
         unsigned long long address;
@@ -112,21 +145,28 @@ struct prism_resource {
         unsigned char shared; /* futex: enum prism_futex_sharing */
         unsigned int padding;
 };
+/* In `address` of a file of which only the path in the call was seen. */
+#define PRISM_BY_PATH (1ULL << 63)
 
 /* Map `wait`: what one thread waited for in one generation, and who ended it. */
 struct prism_wait_key {
         unsigned long long thread; /* handle */
         struct prism_resource resource;
+        /* epoll, poll: the watched file whose event ended the wait, as in struct prism_resource. */
+        unsigned long long via_space;
+        unsigned long long via_address;
         unsigned long long waker; /* waker_kind thread: its handle, or when it started if it is not tracked */
         unsigned int waker_tid;   /* the kernel's own number; 0 with a handle */
-        unsigned int waker_kind;
+        unsigned char waker_kind;
+        unsigned char via_kind; /* PRISM_KIND_NONE: nothing watched ended it, or it was not seen */
+        unsigned char padding[2];
 };
 
 struct prism_wait_value {
         unsigned long long total_ns; /* the part inside the generation */
         unsigned long long ended_ns; /* full length of the waits that ended */
         unsigned long long max_ns;
-        unsigned long long user_address; /* futex: where the waiter sees it, to look up its name */
+        unsigned long long user_address; /* futex: where the waiter sees it, to look up its name; files: descriptor */
         unsigned int count;
         unsigned int histogram[PRISM_HISTOGRAM_BUCKETS];
         unsigned int waker_tgid;      /* the kernel's own number */
@@ -134,6 +174,94 @@ struct prism_wait_value {
         unsigned int waker_user_tid;
         unsigned long long waker_process_start_ns;
         char waker_comm[PRISM_COMM_LENGTH]; /* set for untracked wakers only */
+};
+
+/* Map `call`: system calls that ended in one generation, by what they were about. Only while the calls tier is on. */
+struct prism_call_key {
+        unsigned long long thread; /* handle */
+        struct prism_resource resource;
+};
+
+struct prism_call_value {
+        unsigned long long bytes; /* what reads and writes of all kinds returned */
+        unsigned long long total_ns;
+        unsigned long long max_ns;
+        unsigned long long user_address; /* as in struct prism_wait_value */
+        unsigned int count;
+        unsigned int errors; /* calls that failed, but for EAGAIN, EINTR and the like */
+        unsigned int histogram[PRISM_HISTOGRAM_BUCKETS];
+};
+
+/* Map `objects`: what prismd cannot see by itself, or not in time, of an object that a thread waited for or used. Written
+ * when an entry of `wait` or `call` is new in its generation, so at most once a second for a thread and object, and
+ * for all sockets of a process by the iterator iter_sockets. */
+struct prism_object_key {
+        unsigned long long space;
+        unsigned long long address;
+        unsigned int kind;
+        unsigned int padding;
+};
+
+#define PRISM_NAME_LENGTH 64
+#define PRISM_UNIX_PATH_LENGTH 108
+#define PRISM_POLL_FILES 8
+struct prism_object {
+        unsigned int user_tgid; /* a process that has it open, as prismd numbers it; 0: none seen */
+        int descriptor;         /* there; -1: not known */
+        unsigned long long seen_ns;
+        /* file, fifo: last component of the path, or the path that a call was given. chardev: last component. */
+        char name[PRISM_NAME_LENGTH];
+        /* poll: the descriptors, as many as fit, and how many there are */
+        int poll_descriptors[PRISM_POLL_FILES];
+        unsigned int poll_count;
+
+        /* unix, inet, socket */
+        unsigned short family, type, protocol;
+        unsigned short local_port, remote_port;              /* host byte order */
+        unsigned char state;                                 /* the kernel's TCP_* */
+        unsigned char has_counters;                          /* TCP: the counters below are the kernel's own */
+        unsigned int netns;                                  /* inode number */
+        unsigned long long cookie;                           /* 0: the kernel has not made one yet */
+        unsigned char local_address[16], remote_address[16]; /* 4 bytes for AF_INET */
+        unsigned long long peer_inode; /* unix: of the socket at the other end, 0 if there is none */
+        unsigned int path_length;      /* unix: bytes of `path`; an abstract name begins with a 0 byte */
+        char path[PRISM_UNIX_PATH_LENGTH];
+        unsigned int retransmits; /* segments */
+        unsigned int srtt_us;
+        unsigned long long bytes_in, bytes_out; /* received in order; acknowledged by the other side */
+        unsigned int send_queue, receive_queue; /* bytes, now */
+};
+
+/* Map `disk`: block requests that ended in one generation, by who submitted them: of tracked threads each, of all others
+ * of the host by process. */
+enum prism_disk_op {
+        PRISM_DISK_READ,
+        PRISM_DISK_WRITE,
+        PRISM_DISK_FLUSH,
+        PRISM_DISK_DISCARD,
+        PRISM_DISK_OTHER,
+        _PRISM_DISK_MAX,
+};
+
+struct prism_disk_key {
+        unsigned long long thread;           /* handle, 0: the submitter is not tracked */
+        unsigned long long process_start_ns; /* of the submitter's process */
+        unsigned long long cgroup;           /* id of the block cgroup that the kernel charges, 0: none */
+        unsigned int tgid;                   /* the kernel's own number */
+        unsigned int device;                 /* the whole disk: major << 20 | minor */
+        unsigned int partition;              /* its number, 0: the whole disk */
+        unsigned int op;                     /* enum prism_disk_op */
+};
+
+struct prism_disk_value {
+        unsigned long long sectors;  /* of 512 bytes */
+        unsigned long long total_ns; /* from the start of the request to its end */
+        unsigned long long max_ns;
+        unsigned int requests;
+        unsigned int histogram[PRISM_HISTOGRAM_BUCKETS];
+        unsigned int user_tgid;
+        unsigned int kernel_thread; /* the submitter is one: write-back and the like */
+        char comm[PRISM_COMM_LENGTH];
 };
 
 /* Map `ran_instead`: which process ran while the thread stood in the run queue. */
@@ -264,12 +392,28 @@ struct prism_settings {
         unsigned char has_preempt_count; /* the three offsets below are known */
         unsigned char has_hrtimer_bases;
         unsigned char has_timer_bases;
+        unsigned char has_page_fault; /* page_fault_user, so that a fault's address is known */
+        unsigned char padding[2];
         /* Offsets into the per-CPU area, from BTF: the address of this CPU's variable is that of its struct rq, which
          * any task leads to, plus a difference. (A __ksym would need CONFIG_KALLSYMS_ALL.) */
         long long preempt_count_offset; /* from struct rq */
         long long hrtimer_bases_offset; /* from struct rq */
         long long timer_bases_offset;   /* from struct rq */
         unsigned int timer_bases_number;
+        unsigned int padding_end;
+        unsigned long long secret; /* mixed into numbers that are made of kernel addresses */
+};
+
+/* The operations of files that have no kind of their own in their inode; found by iter_kinds, which prismd shows one
+ * descriptor of each. */
+enum prism_file_type {
+        PRISM_FILE_EPOLL,
+        PRISM_FILE_EVENTFD,
+        PRISM_FILE_TIMERFD,
+        PRISM_FILE_SIGNALFD,
+        PRISM_FILE_INOTIFY,
+        PRISM_FILE_IO_URING,
+        _PRISM_FILE_MAX,
 };
 
 /* Written by prismd while programs run. A program reads `generation` first and the clock after it, so that a program
@@ -286,6 +430,10 @@ struct prism_control {
 #define PRISM_UNMARK_ALL 0xffffffffU
         unsigned int unmark_tgid;         /* iter_mark: the process to release, in the kernel's own numbers */
         unsigned int pid_namespace_level; /* of prismd's; 0: the host's. iter_mark finds it when there is nothing to mark */
+        unsigned int calls_epoch; /* grows each time the calls tier is switched on: older beginnings do not count */
+        unsigned int padding;
+        int file_descriptors[_PRISM_FILE_MAX]; /* iter_kinds: of prismd's own, -1: none */
+        unsigned long long file_operations[_PRISM_FILE_MAX];
 };
 
 #endif

@@ -62,6 +62,72 @@ typedef struct BatchWake {
         uint64_t count, total_ns;
 } BatchWake;
 
+/* System calls that ended in the interval, at full length. Unlike the others it need not hang on a thread_time row: a
+ * thread that never left the CPU in a tick has calls and no transition. */
+typedef struct BatchCall {
+        int64_t ts_ns, dt_ns;
+        uint64_t thread_key, resource_key;
+        const char *op; /* a string that lives as long as the program */
+        uint64_t count, errors, bytes, total_ns, max_ns;
+        uint32_t histogram[STORE_HISTOGRAM_BUCKETS];
+} BatchCall;
+
+/* The part of a wait on an epoll or poll set that one watched file ended. */
+typedef struct BatchMuxWait {
+        int64_t ts_ns, dt_ns;
+        uint64_t thread_key, resource_key; /* of the wait row */
+        uint64_t watched_key;              /* 0: a timeout, a signal, still waiting, or not seen */
+        const char *op;
+        uint64_t count, total_ns;
+} BatchMuxWait;
+
+/* What is known of a socket; describes the resource of the same key, which must be in this batch or an earlier one. */
+typedef struct BatchSocket {
+        uint64_t resource_key;
+        uint32_t family, type, protocol, state;
+        uint32_t netns;                       /* 0: unknown */
+        const char *local_addr, *remote_addr; /* text; NULL: none */
+        uint32_t local_port, remote_port;     /* 0: none */
+        const char *path;                     /* unix; an abstract name begins with '@'; NULL: none */
+        uint64_t cookie;                      /* 0: none yet */
+        uint64_t peer_resource_key;           /* 0: not known */
+} BatchSocket;
+
+typedef struct BatchSocketSample {
+        int64_t ts_ns, dt_ns;
+        uint64_t resource_key;
+        uint64_t bytes_in, bytes_out, retransmits; /* inside the interval */
+        uint64_t srtt_ns;                          /* 0: none */
+        uint64_t send_queue, receive_queue;        /* bytes at ts_ns */
+} BatchSocketSample;
+
+typedef struct BatchEpollWatch {
+        uint64_t resource_key, watched_key;
+        int64_t first_ns, last_ns;
+} BatchEpollWatch;
+
+typedef struct BatchDisk {
+        int64_t ts_ns, dt_ns;
+        uint32_t device, partition;
+        uint64_t process_key;
+        uint64_t thread_key; /* 0: the thread is not tracked */
+        const char *cgroup;  /* copied; NULL: none */
+        const char *op;      /* a string that lives as long as the program: read, write, flush, discard, other */
+        uint64_t requests, sectors, total_ns, max_ns;
+        uint32_t histogram[STORE_HISTOGRAM_BUCKETS];
+} BatchDisk;
+
+typedef struct BatchCgroupTime {
+        int64_t ts_ns, dt_ns;
+        const char *cgroup;                                                             /* copied */
+        int64_t usage_ns, throttled_ns, throttled_periods, memory_bytes, memory_events; /* -1: unknown */
+} BatchCgroupTime;
+
+typedef struct BatchCoverage {
+        int64_t ts_ns, dt_ns;
+        const char *part; /* a string that lives as long as the program: calls */
+} BatchCoverage;
+
 typedef struct BatchRanInstead {
         int64_t ts_ns, dt_ns;
         uint64_t thread_key;
@@ -89,10 +155,20 @@ typedef struct Batch {
         BatchWait *waits;
         BatchWake *wakes;
         BatchRanInstead *ran_instead;
+        BatchCall *calls;
+        BatchMuxWait *mux_waits;
+        BatchSocket *sockets;
+        BatchSocketSample *socket_samples;
+        BatchEpollWatch *epoll_watches;
+        BatchDisk *disks;
+        BatchCgroupTime *cgroup_times;
+        BatchCoverage *coverages;
         BatchLoss *losses;
         BatchClock *clocks;
         size_t n_processes, n_threads, n_resources, n_thread_times, n_waits, n_wakes, n_ran_instead, n_losses, n_clocks;
+        size_t n_calls, n_mux_waits, n_sockets, n_socket_samples, n_epoll_watches, n_disks, n_cgroup_times, n_coverages;
         size_t c_processes, c_threads, c_resources, c_thread_times, c_waits, c_wakes, c_ran_instead, c_losses, c_clocks;
+        size_t c_calls, c_mux_waits, c_sockets, c_socket_samples, c_epoll_watches, c_disks, c_cgroup_times, c_coverages;
 
         struct BatchChunk *arena; /* the copied strings */
         size_t arena_bytes;
@@ -111,6 +187,14 @@ int batch_add_thread_time(Batch *b, const BatchThreadTime *row);
 int batch_add_wait(Batch *b, const BatchWait *row);
 int batch_add_wake(Batch *b, const BatchWake *row);
 int batch_add_ran_instead(Batch *b, const BatchRanInstead *row);
+int batch_add_call(Batch *b, const BatchCall *row);
+int batch_add_mux_wait(Batch *b, const BatchMuxWait *row);
+int batch_add_socket(Batch *b, const BatchSocket *row);
+int batch_add_socket_sample(Batch *b, const BatchSocketSample *row);
+int batch_add_epoll_watch(Batch *b, const BatchEpollWatch *row);
+int batch_add_disk(Batch *b, const BatchDisk *row);
+int batch_add_cgroup_time(Batch *b, const BatchCgroupTime *row);
+int batch_add_coverage(Batch *b, const BatchCoverage *row);
 int batch_add_loss(Batch *b, const BatchLoss *row);
 int batch_add_clock(Batch *b, const BatchClock *row);
 
