@@ -2,7 +2,7 @@
 /* Groups waits and wakers by resource, by sorting copies of the arrays of pointers. */
 #include "contention.h"
 
-#define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
+#include "order.h"
 
 void contentions_done(Contentions *c) {
         for (size_t i = 0; i < c->n; i++) {
@@ -111,7 +111,7 @@ int contentions_make(const Shares *s, Contentions *ret) {
 
         waits = waits_copy;
         for (size_t i = 0; i < s->n_waits;) {
-                const SharesThread *last_thread = NULL;
+                const Thread *last_thread = NULL;
                 Contention *c;
 
                 if (GROW(made.items, made.n, capacity) < 0)

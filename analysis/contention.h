@@ -7,9 +7,9 @@
 #include "shares.h"
 
 typedef struct Contention {
-        const SharesResource *resource;
-        const SharesProcess *process; /* of all that waited; NULL: they are of several */
-        size_t n_threads;             /* that waited */
+        const Resource *resource;
+        const Process *process; /* of all that waited; NULL: they are of several */
+        size_t n_threads;       /* that waited */
         uint64_t count, total_ns, max_ns;
         SharesWaker **wakers; /* most waiting first; their `waiter` is NULL: they stand for all of them */
         size_t n_wakers;

@@ -26,12 +26,14 @@ int contents_read(Store *s, int64_t start_ns, int64_t end_ns, Contents *ret, cha
         static const char *const tables[CONTENTS_TABLES] = {
                 "thread_time",
                 "wait",
+                "mux_wait",
                 "call",
                 "wake",
                 "disk",
                 "ran_instead",
                 "socket_sample",
                 "cgroup_time",
+                "coverage",
         };
         Contents c = {};
         int r;

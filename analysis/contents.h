@@ -4,7 +4,7 @@
 
 #include "store/store.h"
 
-#define CONTENTS_TABLES 8
+#define CONTENTS_TABLES 10
 
 typedef struct Contents {
         struct {

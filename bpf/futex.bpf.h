@@ -10,6 +10,7 @@
 /* include/uapi/linux/futex.h */
 #define FUTEX_COMMAND_MASK 0x7f
 #define FUTEX_PRIVATE_FLAG 128
+#define FUTEX2_PRIVATE 128
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
 #define FUTEX_REQUEUE 3
@@ -27,7 +28,7 @@ struct futex_mapping {
         __u64 offset;
 };
 
-static long futex_in_mapping(struct task_struct *task, struct vm_area_struct *vma, void *data) {
+static __maybe_unused long futex_in_mapping(struct task_struct *task, struct vm_area_struct *vma, void *data) {
         struct futex_mapping *m = data;
 
         if (!(vma->vm_flags & VM_MAYSHARE))
@@ -39,18 +40,12 @@ static long futex_in_mapping(struct task_struct *task, struct vm_area_struct *vm
         return 0;
 }
 
-/* Fills space, address and shared of *r. A call without the private flag may still be on private memory (glibc joins threads
- * that way), so the mapping decides. Where it cannot be asked (before 5.17, while the mmap lock is held for writing, and for
- * a task that is not current, since nothing keeps its mm while we look) prismd has to ask /proc. */
-static __always_inline void futex_identify(
-                struct task_struct *task, bool current, __u64 address, bool private, struct prism_resource *r) {
+/* A call without the private flag may still be on private memory (glibc joins threads that way), so the mapping decides:
+ * corrects *r, which is the private one. Where it cannot be asked (before 5.17, while the mmap lock is held for writing,
+ * and for a task that is not current, since nothing keeps its mm while we look) prismd has to ask /proc. */
+static __always_inline void futex_look_at_mapping(
+                struct task_struct *task, bool current, __u64 address, struct prism_resource *r) {
         struct futex_mapping mapping = { .address = address };
-
-        r->space = address_space(task);
-        r->address = address;
-        r->shared = PRISM_FUTEX_PRIVATE;
-        if (private)
-                return;
 
         if (!settings.has_find_vma || !current ||
                         (int) bpf_find_vma(task, address, futex_in_mapping, &mapping, 0) != 0) {

@@ -11,6 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#include <bpf/bpf_endian.h>
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -44,20 +45,177 @@ typedef struct {
         __u64 ctx_id;
 } mm_context_t;
 
+struct rw_semaphore {
+        int count;
+};
+
 struct mm_struct {
         mm_context_t context;
+        struct rw_semaphore mmap_lock;
 };
 
 typedef struct {
         __s64 counter;
 } atomic64_t;
 
+struct super_block {
+        __u32 s_dev;
+        unsigned long s_magic;
+};
+
 struct inode {
+        unsigned short i_mode;
+        __u32 i_rdev;
+        __u32 i_generation;
+        unsigned long i_ino;
+        struct super_block *i_sb;
         atomic64_t i_sequence;
 };
 
+struct qstr {
+        const unsigned char *name;
+};
+
+struct dentry {
+        struct qstr d_name;
+};
+
+struct path {
+        struct dentry *dentry;
+};
+
+struct file_operations;
 struct file {
         struct inode *f_inode;
+        const struct file_operations *f_op;
+        void *private_data;
+        struct path f_path;
+};
+
+struct fdtable {
+        unsigned int max_fds;
+        struct file **fd;
+};
+
+struct files_struct {
+        struct fdtable *fdt;
+};
+
+struct list_head {
+        struct list_head *next, *prev;
+};
+
+struct epoll_filefd {
+        struct file *file;
+        int fd;
+};
+
+struct epitem {
+        struct list_head rdllink;
+        struct epoll_filefd ffd;
+};
+
+struct eventpoll {
+        struct list_head rdllist;
+        struct epitem *ovflist;
+};
+
+struct eventfd_ctx {
+        __u64 count;
+};
+
+struct timerfd_ctx {
+        __u64 ticks;
+};
+
+struct pipe_inode_info {
+        unsigned int head, tail;
+        unsigned int max_usage;
+        unsigned int readers, writers;
+};
+
+struct net {
+        struct ns_common ns;
+};
+
+typedef struct {
+        struct net *net;
+} possible_net_t;
+
+struct in6_addr {
+        union {
+                __u8 u6_addr8[16];
+        } in6_u;
+};
+
+struct sock_common {
+        __u32 skc_daddr, skc_rcv_saddr;
+        __u16 skc_dport; /* network byte order */
+        __u16 skc_num;
+        unsigned short skc_family;
+        unsigned char skc_state;
+        possible_net_t skc_net;
+        struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+        atomic64_t skc_cookie;
+};
+
+struct sk_buff_head {
+        __u32 qlen;
+};
+
+typedef struct {
+        int counter;
+} atomic_t;
+
+typedef struct {
+        atomic_t refs;
+} refcount_t;
+
+struct sock {
+        struct sock_common __sk_common;
+        struct sk_buff_head sk_receive_queue;
+        refcount_t sk_wmem_alloc;
+        __u8 sk_shutdown;
+        __u16 sk_type, sk_protocol;
+        struct socket *sk_socket;
+};
+
+struct request_sock_queue {
+        void *rskq_accept_head;
+};
+
+struct inet_connection_sock {
+        struct request_sock_queue icsk_accept_queue;
+};
+
+struct tcp_sock {
+        __u32 rcv_nxt, copied_seq, write_seq, snd_una;
+        __u64 bytes_received, bytes_acked;
+        __u32 total_retrans, srtt_us;
+};
+
+struct sockaddr_un {
+        unsigned short sun_family;
+        char sun_path[108];
+};
+
+struct unix_address {
+        int len;
+        struct sockaddr_un name[0];
+};
+
+struct unix_sock {
+        struct unix_address *addr;
+        struct sock *peer;
+};
+
+struct socket {
+        struct sock *sk;
+};
+
+struct socket_alloc {
+        struct socket socket;
+        struct inode vfs_inode;
 };
 
 struct vm_area_struct {
@@ -101,6 +259,7 @@ struct task_struct {
         struct sched_entity se;
         struct sched_info sched_info; /* with CONFIG_SCHED_INFO, which CONFIG_SCHEDSTATS and delay accounting bring */
         struct mm_struct *mm;
+        struct files_struct *files;
         unsigned in_iowait : 1;
         unsigned frozen : 1; /* with CONFIG_CGROUPS */
         int pid;
@@ -114,6 +273,9 @@ struct task_struct {
         char comm[16];
         struct bpf_local_storage *bpf_storage;
 };
+
+struct io_kiocb;
+struct io_ring_ctx;
 
 struct linux_binprm {
         int argc;
@@ -146,6 +308,12 @@ struct bpf_iter__task {
         struct bpf_iter_meta *meta;
         struct task_struct *task;
 };
+struct bpf_iter__task_file {
+        struct bpf_iter_meta *meta;
+        struct task_struct *task;
+        __u32 fd;
+        struct file *file;
+};
 
 #pragma clang attribute pop
 
@@ -172,6 +340,33 @@ struct bpf_iter__task {
 #define VM_MAYSHARE 0x80 /* mapped shared; VM_SHARED is cleared where the descriptor cannot be written */
 #define PAGE_SHIFT 12
 
+/* include/uapi/linux/stat.h, magic.h, poll.h, socket.h */
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define S_IFBLK 0060000
+#define S_IFCHR 0020000
+#define S_IFIFO 0010000
+#define PIPEFS_MAGIC 0x50495045
+#define ANON_INODE_FS_MAGIC 0x09041934
+#define POLLIN 0x0001
+#define POLLOUT 0x0004
+#define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
+#define SOCK_STREAM 1
+#define IPPROTO_TCP 6
+#define TCP_ESTABLISHED 1
+#define TCP_LISTEN 10
+#define RCV_SHUTDOWN 1
+
+/* enum lock contention flags of contention_begin */
+#define LCB_F_SPIN (1U << 0)
+#define LCB_F_READ (1U << 1)
+#define LCB_F_WRITE (1U << 2)
+#define LCB_F_RT (1U << 3)
+#define LCB_F_PERCPU (1U << 4)
+#define LCB_F_MUTEX (1U << 5)
+
 #define CLONE_VFORK 0x00004000
 #define CLONE_THREAD 0x00010000
 
@@ -182,6 +377,7 @@ struct bpf_iter__task {
 #define EEXIST 17
 #endif
 
+#define __maybe_unused __attribute__((unused))
 #define barrier() asm volatile("" ::: "memory")
 #define READ_ONCE(x) (*(const volatile typeof(x) *) &(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *) &(x) = (v))

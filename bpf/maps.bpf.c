@@ -14,9 +14,12 @@ struct thread_time_map thread_time SEC(".maps");
 struct free_slots_map free_slots SEC(".maps");
 struct slices_map slices SEC(".maps");
 struct events_map events SEC(".maps");
+struct objects_map objects SEC(".maps");
+struct object_scratch_map object_scratch SEC(".maps");
 
 /* Their inner maps are made by prismd (the linker of libbpf 1.1 loses static ones). */
 struct wait_generations_map wait_generations SEC(".maps");
 struct instead_generations_map instead_generations SEC(".maps");
+struct call_generations_map call_generations SEC(".maps");
 
 char LICENSE[] SEC("license") = "GPL";

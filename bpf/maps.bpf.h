@@ -23,6 +23,17 @@ extern __u32 next_slot;   /* slots below it have been used at least once */
  * to a sleep by its time alone. `version` and `wake_version` are odd while their side writes, for iter_threads, which
  * only reads. The first cache line is what a switch touches, with the second what a wake does. */
 #define NO_MARK 0xffffffffU
+struct via {
+        __u64 space, address;
+        __u64 file; /* address of its struct file */
+        __u32 kind; /* PRISM_KIND_NONE: none */
+        __u32 padding;
+};
+/* As in the user's struct pollfd. */
+struct poll_descriptor {
+        int descriptor;
+        __u16 events, returned;
+};
 struct thread_state {
         __u64 thread;       /* handle */
         __u64 since_ns;     /* of the current state */
@@ -40,7 +51,7 @@ struct thread_state {
         __u8 inherited; /* its process is tracked since it was forked */
         /* Written by wakes, like the waker's identity below. */
         __u8 waker_kind;
-        __u8 padding;
+        __u8 was_early; /* the wake that ended the last wait was ahead of the switch; written by the switch */
         __u64 wake_ns;   /* the last wake, of whatever sleep */
         __u64 waker;     /* handle, or start of one that is not tracked */
         __u32 waker_tid; /* 0 with a handle */
@@ -50,9 +61,32 @@ struct thread_state {
         __u64 user_address;
         struct prism_resource call; /* the last wait that was a system call's own, for restart_syscall */
         __u64 call_address;
+        __u64 file; /* address of the struct file that the current or last wait is on, 0: none */
+
+        /* epoll and poll: which watched file ended the wait. `via` is written by wakes; `early_via` by the switch, when the
+         * wake was ahead of it. */
+        struct via via, early_via;
+        /* Written by the thread itself on its way, like all that follows. */
+        __u64 lock; /* the kernel lock that it contends for, 0: none */
+        __u32 lock_flags;
+        __u32 reclaim;       /* PRISM_OP_RECLAIM or PRISM_OP_RECLAIM_CGROUP while in it, else 0 */
+        __u64 reclaim_ns;    /* since when */
+        __u64 fault_address; /* of the last page fault */
+        /* The system call that it is in, while the calls tier is on: 0 in entered_ns, or an older epoch, is none. */
+        __u64 entered_ns;
+        __u32 entered_epoch;
+        __u32 poll_count; /* files of the current or last poll or select; more than fit into `poll` are not seen */
+        struct prism_resource entered;
+        __u64 entered_address, entered_file;
+        union {
+                struct poll_descriptor poll[PRISM_POLL_FILES];
+                char path[PRISM_NAME_LENGTH]; /* of the current or last wait in a call that takes one */
+        };
         /* Addresses that went through a map are numbers to the verifier, which global functions insist on. */
+        __u64 process_start_ns;
         __u64 task;    /* its own */
         __u64 running; /* whoever has the CPU, for the moment of a migration */
+        __u64 waker_task;
         /* Where the slices of a CPU stood when it came into the queue there by losing that CPU: what came later ran instead. */
         __u64 mark_ns; /* length of the newest entry */
         __u32 mark_next;
@@ -119,6 +153,48 @@ struct wait_generations_map {
         __array(values, struct wait_map);
 };
 extern struct wait_generations_map wait_generations SEC(".maps");
+
+/* Per generation: struct prism_call_key -> struct prism_call_value. Inserted at the end of a system call, drained like
+ * `wait`. Full or busy: counted. */
+struct call_map {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, 1);
+        __uint(key_size,
+                        sizeof(struct prism_call_key)); /* by size: as a type, clang may leave only a forward declaration */
+        __uint(value_size, sizeof(struct prism_call_value));
+};
+struct call_generations_map {
+        __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+        __uint(max_entries, 2);
+        __type(key, __u32);
+        __array(values, struct call_map);
+};
+extern struct call_generations_map call_generations SEC(".maps");
+
+/* struct prism_object_key -> struct prism_object. Written where an entry of `wait` or `call` is new, and by iter_files;
+ * drained by prismd each tick. Full: counted, and tried again a second later. */
+struct objects_map {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, 8192);
+        __type(key, struct prism_object_key);
+        __type(value, struct prism_object);
+};
+extern struct objects_map objects SEC(".maps");
+
+/* Room to put an object together, which no stack has: one each for programs that cannot interrupt each other. */
+enum object_scratch {
+        SCRATCH_SWITCH,   /* interrupts are off */
+        SCRATCH_TASK,     /* a thread on its own way; other threads of the CPU are kept away by disabled preemption */
+        SCRATCH_ITERATOR, /* one reader at a time: prismd's main thread */
+        _SCRATCH_MAX,
+};
+struct object_scratch_map {
+        __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+        __uint(max_entries, _SCRATCH_MAX);
+        __type(key, __u32);
+        __type(value, struct prism_object);
+};
+extern struct object_scratch_map object_scratch SEC(".maps");
 
 /* Per generation: struct prism_instead_key -> struct prism_instead_value. As `wait`; full: the time stays unnamed. */
 struct instead_map {

@@ -64,6 +64,7 @@ enum prism_op {
         PRISM_OP_FUTEX_WAITV,     /* the futex that its waker used */
         PRISM_OP_FUTEX_WAITV_ANY, /* ended by something else: charged to the first of the vector */
         PRISM_OP_FUTEX2_WAIT,
+        PRISM_OP_FUTEX_WAKE, /* a call only; its bytes are the threads woken */
         PRISM_OP_STOPPED,        /* by a job control signal */
         PRISM_OP_TRACED,         /* by a debugger */
         PRISM_OP_FROZEN,         /* by a freezer */
@@ -112,6 +113,7 @@ enum prism_loss {
         PRISM_LOSS_REQUEST_FULL, /* map of block requests in flight: no room (the request is not counted) */
         PRISM_LOSS_DISK_FULL,    /* disk map: no room (the request is not counted) */
         PRISM_LOSS_DISK_BUSY,
+        PRISM_LOSS_MAPPING, /* which file is mapped at an address could not be asked: the mapping was being changed */
         _PRISM_LOSS_MAX,
 };
 
@@ -206,8 +208,9 @@ struct prism_object_key {
 #define PRISM_UNIX_PATH_LENGTH 108
 #define PRISM_POLL_FILES 8
 struct prism_object {
-        unsigned int user_tgid; /* a process that has it open, as prismd numbers it; 0: none seen */
-        int descriptor;         /* there; -1: not known */
+        unsigned long long thread; /* handle of one that has it open */
+        int descriptor;            /* there; -1: not known */
+        unsigned int padding;
         unsigned long long seen_ns;
         /* file, fifo: last component of the path, or the path that a call was given. chardev: last component. */
         char name[PRISM_NAME_LENGTH];

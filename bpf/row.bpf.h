@@ -5,6 +5,17 @@
 
 #include "maps.bpf.h"
 
+static __always_inline __u32 histogram_bucket(__u64 ns) {
+        return ns <= 1000ULL                  ? 0
+                        : ns <= 10000ULL      ? 1
+                        : ns <= 100000ULL     ? 2
+                        : ns <= 1000000ULL    ? 3
+                        : ns <= 10000000ULL   ? 4
+                        : ns <= 100000000ULL  ? 5
+                        : ns <= 1000000000ULL ? 6
+                                              : 7;
+}
+
 static __always_inline struct prism_thread_time *time_row(__u32 generation, __u32 slot) {
         __u32 index = generation * settings.thread_slots + slot;
 

@@ -7,6 +7,7 @@
  * Build with -DPRISM_DROP_WAKING or -DPRISM_DROP_SWITCH_IN to get a broken side that the conservation check must find.
  * */
 #include "maps.bpf.h"
+#include "object.bpf.h"
 #include "row.bpf.h"
 #include "slices.bpf.h"
 #include "waker.bpf.h"
@@ -20,19 +21,32 @@
 #define DROP_SWITCH_IN false
 #endif
 
-static __always_inline __u32 histogram_bucket(__u64 ns) {
-        return ns <= 1000ULL                  ? 0
-                        : ns <= 10000ULL      ? 1
-                        : ns <= 100000ULL     ? 2
-                        : ns <= 1000000ULL    ? 3
-                        : ns <= 10000000ULL   ? 4
-                        : ns <= 100000000ULL  ? 5
-                        : ns <= 1000000000ULL ? 6
-                                              : 7;
+/* Tells prismd of what the wait was on: once a generation for each entry of `wait`. False: there was no room. */
+static __noinline bool wait_describe(struct thread_state *st, struct prism_wait_key *key) {
+        struct prism_object_key object = {};
+        bool full = false;
+
+        if (!st || !key)
+                return true;
+        if (is_described(key->resource.kind) && (key->resource.space || key->resource.address)) {
+                object.kind = key->resource.kind;
+                object.space = key->resource.space;
+                object.address = key->resource.address;
+                full |= !object_describe(SCRATCH_SWITCH, &object, st->file, st, st->file ? (int) st->user_address : -1);
+        }
+        if (key->via_kind) {
+                object.kind = key->via_kind;
+                object.space = key->via_space;
+                object.address = key->via_address;
+                full |= !object_describe(
+                                SCRATCH_SWITCH, &object, st->was_early ? st->early_via.file : st->via.file, st, -1);
+        }
+        return !full;
 }
 
 /* Enters a wait that ended: `inside` ns of it in this generation, `full` ns in all. One hash operation a wait; the
- * waker is part of the key, so that `wake` can be derived from the same entry. */
+ * waker is part of the key, so that `wake` can be derived from the same entry, and so is the watched file that ended a
+ * wait on many. */
 static __noinline bool wait_add(struct thread_state *st, __u8 waker_kind, __u32 generation, __u64 inside, __u64 full) {
         void *map = bpf_map_lookup_elem(&wait_generations, &generation);
         struct prism_wait_key key = {};
@@ -48,6 +62,15 @@ static __noinline bool wait_add(struct thread_state *st, __u8 waker_kind, __u32 
         if (waker_kind == PRISM_WAKER_THREAD) {
                 key.waker_tid = st->waker_tid;
                 key.waker = st->waker;
+        }
+        if (waker_kind != PRISM_WAKER_UNSEEN && waits_on_many(st)) {
+                struct via *via = st->was_early ? &st->early_via : &st->via;
+
+                key.via_space = via->space;
+                key.via_address = via->address;
+                key.via_kind = via->kind;
+                if (!key.via_kind)
+                        key.via_space = key.via_address = 0;
         }
 
         value = bpf_map_lookup_elem(map, &key);
@@ -69,10 +92,13 @@ static __noinline bool wait_add(struct thread_state *st, __u8 waker_kind, __u32 
                         __builtin_memcpy(fresh.waker_comm, st->waker_comm, sizeof(fresh.waker_comm));
                 }
                 r = bpf_map_update_elem(map, &key, &fresh, BPF_NOEXIST);
-                if (r == 0)
-                        return true;
-                count_loss(r == -E2BIG ? PRISM_LOSS_WAIT_FULL : PRISM_LOSS_WAIT_BUSY);
-                return false;
+                if (r != 0) {
+                        count_loss(r == -E2BIG ? PRISM_LOSS_WAIT_FULL : PRISM_LOSS_WAIT_BUSY);
+                        return false;
+                }
+                if (!wait_describe(st, &key))
+                        count_loss(PRISM_LOSS_OBJECT_FULL);
+                return true;
         }
 
         value->total_ns += inside;
@@ -152,7 +178,9 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
                         waker_kind = PRISM_WAKER_UNSEEN;
                         if (st->settled)
                                 count_loss(PRISM_LOSS_MISSED_WAKE);
-                } else if (wake < st->since_ns)
+                }
+                st->was_early = wake < st->since_ns;
+                if (wake < st->since_ns)
                         wake = st->since_ns;
                 if (wake > now)
                         wake = now;
@@ -300,6 +328,16 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
                 st->state = prev_state & TASK_UNINTERRUPTIBLE ? PRISM_STATE_BLOCK : PRISM_STATE_SLEEP;
                 st->iowait = st->state == PRISM_STATE_BLOCK && BPF_CORE_READ_BITFIELD(prev, in_iowait);
                 resource_resolve(prev, prev_state, true, st);
+                if (waits_on_many(st)) {
+                        /* The wake may have come before the switch: then the file is ready now. */
+                        st->early_via.kind = PRISM_KIND_NONE;
+                        if (READ_ONCE(st->wake_ns) >= st->ran_since_ns) {
+                                if (st->resource.kind == PRISM_KIND_EPOLL)
+                                        (void) epoll_via(st, true);
+                                else
+                                        (void) poll_via(READ_ONCE(st->task), st, true, true);
+                        }
+                }
                 row->switches++;
         } else {
                 st->state = PRISM_STATE_RUNQUEUE;

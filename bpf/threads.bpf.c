@@ -5,6 +5,29 @@
 #include "resource.bpf.h"
 #include "row.bpf.h"
 
+/* A new thread's first state, which no stack has room for. One for each program that puts one together: they run with
+ * preemption off and never inside themselves. */
+enum fresh_use {
+        FRESH_NEWTASK,
+        FRESH_MARK,
+        _FRESH_MAX,
+};
+struct {
+        __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+        __uint(max_entries, _FRESH_MAX);
+        __type(key, __u32);
+        __type(value, struct thread_state);
+} fresh_states SEC(".maps");
+
+static __always_inline struct thread_state *fresh_state(enum fresh_use use) {
+        __u32 index = use;
+        struct thread_state *st = bpf_map_lookup_elem(&fresh_states, &index);
+
+        if (st)
+                __builtin_memset(st, 0, sizeof(*st));
+        return st;
+}
+
 /* Makes `task` tracked with `st` as its first state; `st` needs state, since_ns, iowait and resource. */
 static __always_inline bool thread_begin(struct task_struct *task, struct thread_state *st, __u64 now, __u32 follow,
                 __u32 target, bool inherited) {
@@ -15,6 +38,7 @@ static __always_inline bool thread_begin(struct task_struct *task, struct thread
 
         st->thread = __sync_fetch_and_add(&next_thread, 1) + 1;
         st->task = (__u64) task;
+        st->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
         st->tgid = BPF_CORE_READ(task, tgid);
         st->mark_cpu = NO_MARK;
         st->slot = slot;
@@ -41,7 +65,7 @@ static __always_inline bool thread_begin(struct task_struct *task, struct thread
 SEC("tp_btf/task_newtask")
 int BPF_PROG(task_newtask, struct task_struct *task, unsigned long clone_flags) {
         struct task_struct *current = bpf_get_current_task_btf();
-        struct thread_state *parent, st = {};
+        struct thread_state *parent, *st;
         bool new_process = !(clone_flags & CLONE_THREAD);
         __u64 now;
 
@@ -53,10 +77,13 @@ int BPF_PROG(task_newtask, struct task_struct *task, unsigned long clone_flags) 
         if (new_process && parent->follow == PRISM_FOLLOW_NONE)
                 return 0;
 
+        st = fresh_state(FRESH_NEWTASK);
+        if (!st)
+                return 0;
         now = bpf_ktime_get_boot_ns();
-        st.state = PRISM_STATE_RUNQUEUE;
-        st.since_ns = st.ran_since_ns = now;
-        if (thread_begin(task, &st, now, parent->follow, parent->target, new_process || parent->inherited) &&
+        st->state = PRISM_STATE_RUNQUEUE;
+        st->since_ns = st->ran_since_ns = now;
+        if (thread_begin(task, st, now, parent->follow, parent->target, new_process || parent->inherited) &&
                         new_process)
                 send_event(task, PRISM_EVENT_PROCESS);
         return 0;
@@ -177,7 +204,7 @@ static __always_inline void first_state(struct task_struct *task, struct thread_
 SEC("iter/task")
 int iter_mark(struct bpf_iter__task *ctx) {
         struct task_struct *task = ctx->task;
-        struct thread_state *st, fresh = {};
+        struct thread_state *st, *fresh;
         __u8 one = 1;
         __u64 now;
         int r;
@@ -211,9 +238,14 @@ int iter_mark(struct bpf_iter__task *ctx) {
         if (task->flags & PF_EXITING && task->__state & TASK_DEAD)
                 return 0;
 
+        fresh = fresh_state(FRESH_MARK);
+        if (!fresh)
+                return 0;
         now = bpf_ktime_get_boot_ns();
-        first_state(task, &fresh, now);
-        if (thread_begin(task, &fresh, now, control.mark_follow, control.mark_target, false))
+        /* Some resources are known by it. */
+        fresh->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+        first_state(task, fresh, now);
+        if (thread_begin(task, fresh, now, control.mark_follow, control.mark_target, false))
                 bpf_seq_write(ctx->meta->seq, &one, sizeof(one));
         return 0;
 }

@@ -5,6 +5,11 @@
 
 #include "resource.bpf.h"
 
+/* A packet to a socket of the same host is delivered in a softirq that the sender's own call runs. So if the thread that is
+ * interrupted is in a call (*c) on the socket at the other end, it is the waker and not a bystander. `task` is its
+ * address, `file` the socket that the sleeper waits on, or the watched one. Defined in file.bpf.c. */
+extern int is_other_end(__u64 task, __u64 file, struct call *c);
+
 #define HRTIMER_CLOCK_BASES 8 /* four that expire in hard interrupts, four in softirq */
 #define TIMER_BASES_MAX 3
 
@@ -43,7 +48,7 @@ static __always_inline bool timer_is_running(const char *rq, bool hard) {
         return false;
 }
 
-static __always_inline __u8 waker_context(struct task_struct *current) {
+static __always_inline __u8 waker_context(struct task_struct *current, struct thread_state *st) {
         const char *rq;
         __u32 count = 0;
         bool hard;
@@ -57,6 +62,19 @@ static __always_inline __u8 waker_context(struct task_struct *current) {
                 return PRISM_WAKER_THREAD;
 
         hard = count & (NMI_MASK | HARDIRQ_MASK);
+        if (!hard) {
+                __u64 file = st->resource.kind == PRISM_KIND_INET                         ? st->file
+                                : waits_on_many(st) && st->via.kind == PRISM_KIND_INET ? st->via.file
+                                                                                       : 0;
+                struct call c = {};
+
+                if (file && call_read(current, &c) && call_class(&c) == SYSCALL_DESCRIPTOR) {
+                        /* As a number: see file.bpf.h. Only the waker writes it. */
+                        WRITE_ONCE(st->waker_task, (__u64) current);
+                        if (is_other_end(READ_ONCE(st->waker_task), file, &c))
+                                return PRISM_WAKER_THREAD;
+                }
+        }
         return timer_is_running(rq, hard) ? PRISM_WAKER_TIMER : PRISM_WAKER_IRQ;
 }
 
@@ -69,20 +87,24 @@ static __always_inline void waitv_identify(struct task_struct *current, struct t
                 return;
         switch (call_class(&c)) {
         case SYSCALL_FUTEX:
-                if (!futex_command_wakes(call_argument(&c, 1)))
+                if (!futex_command_wakes(c.arguments[1]))
                         return;
-                private = call_argument(&c, 1) & FUTEX_PRIVATE_FLAG;
+                private = c.arguments[1] & FUTEX_PRIVATE_FLAG;
                 break;
         case SYSCALL_FUTEX2_WAKE:
                 private
-                = call_argument(&c, 3) & FUTEX2_PRIVATE;
+                = c.arguments[3] & FUTEX2_PRIVATE;
                 break;
         default:
                 return;
         }
         st->resource.op = PRISM_OP_FUTEX_WAITV;
-        st->user_address = call_argument(&c, 0);
-        futex_identify(current, true, call_argument(&c, 0), private, &st->resource);
+        st->user_address = c.arguments[0];
+        st->resource.space = address_space(current);
+        st->resource.address = c.arguments[0];
+        st->resource.shared = PRISM_FUTEX_PRIVATE;
+        if (!private)
+                futex_look_at_mapping(current, true, c.arguments[0], &st->resource);
 }
 
 /* Notes in the wakee's state who wakes it. A tracked waker is found again by its number and start; of others the rest
@@ -91,7 +113,13 @@ static __always_inline void waker_note(struct thread_state *st) {
         struct task_struct *current = bpf_get_current_task_btf();
         struct thread_state *waker;
 
-        st->waker_kind = waker_context(current);
+        /* A wake that is ahead of the switch belongs to a wait that is not known yet: the switch will ask. */
+        st->via.kind = PRISM_KIND_NONE;
+        if (st->state >= PRISM_STATE_SLEEP && st->resource.kind == PRISM_KIND_EPOLL)
+                (void) epoll_via(st, false);
+        else if (st->state >= PRISM_STATE_SLEEP && st->resource.kind == PRISM_KIND_POLL)
+                (void) poll_via(READ_ONCE(st->task), st, waker_context(current, st) == PRISM_WAKER_TIMER, false);
+        st->waker_kind = waker_context(current, st);
         if (st->waker_kind != PRISM_WAKER_THREAD)
                 return;
 

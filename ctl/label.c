@@ -10,21 +10,83 @@
 /* How many are named in one cell. */
 #define LABEL_FOREMOST 3
 
-const char *label_resource(const SharesResource *r) {
+const char *label_resource(const Resource *r) {
         return !isempty(r->name) ? r->name : !isempty(r->ident) ? r->ident : "-";
 }
 
-char *label_wait(const SharesWait *w) {
-        const char *name = !isempty(w->resource->name) ? w->resource->name : w->resource->ident;
-        bool same = isempty(name) || streq(name, w->op) || streq(name, w->resource->kind);
+/* Whether an operation alone does not say what was done: then the kind stands before it. */
+static bool needs_kind(const char *kind, const char *op) {
+        static const char *const kinds[] = { "futex", "kernel-lock", "page-fault", "aio", "io_uring" };
+
+        if (strstr(op, kind))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+                if (streq(kinds[i], kind))
+                        return true;
+        return false;
+}
+
+/* Operations that stand for waits of which no resource is known. */
+static const char *describe_unknown(const char *op) {
+        static const struct {
+                const char *op, *words;
+        } known[] = {
+                { "lost", "unknown (lost)" },
+                { "unknown", "unknown (began before it was followed)" },
+                { "user", "outside system calls" },
+                { "exit", "exiting" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(known); i++)
+                if (streq(known[i].op, op))
+                        return known[i].words;
+        return op;
+}
+
+char *label_operation(const char *op, const Resource *r) {
+        const char *kind = needs_kind(r->kind, op) ? r->kind : "", *object = r->name, *of = "";
+        const char *words = streq(r->kind, "other") ? describe_unknown(op) : op;
         char *s;
 
-        if (asprintf(&s, "%s:%s%s%s", w->resource->kind, w->op, same ? "" : " ", same ? "" : name) < 0)
+        if (isempty(object)) {
+                object = r->ident;
+                /* "inode:12345" says little: "inet inode:12345" more. */
+                if (isempty(kind) && !isempty(object) && !startswith(object, r->kind))
+                        of = r->kind;
+        }
+        if (isempty(object) || streq(object, op) || streq(object, r->kind))
+                object = of = "";
+        if (streq(of, "other") || streq(of, "timer") || streq(of, "child") || streq(of, "signal"))
+                of = "";
+
+        if (asprintf(&s, "%s%s%s%s%s%s%s", kind, *kind ? " " : "", words, *of ? " " : "", of, *object ? " " : "", object) <
+                        0)
                 return NULL;
         return s;
 }
 
-char *label_wakers(SharesWaker *const *wakers, size_t n_wakers, uint64_t total_ns, const SharesProcess *own) {
+char *label_wait(const SharesWait *w) {
+        _cleanup_free_ char *operation = label_operation(w->op, w->resource);
+        const SharesWatched *foremost = NULL;
+        char *s, share[32];
+
+        for (size_t i = 0; i < w->n_watched && !foremost; i++)
+                if (w->watched[i]->watched)
+                        foremost = w->watched[i];
+        if (!operation || !foremost || foremost->total_ns == 0)
+                return TAKE_PTR(operation);
+
+        /* Only what is not all of it needs a share. */
+        if (foremost->total_ns < w->total_ns)
+                snprintf(share, sizeof(share), " %.1f%%", 100.0 * (double) foremost->total_ns / (double) w->total_ns);
+        else
+                share[0] = '\0';
+        if (asprintf(&s, "%s (%s%s)", operation, label_resource(foremost->watched), share) < 0)
+                return NULL;
+        return s;
+}
+
+char *label_wakers(SharesWaker *const *wakers, size_t n_wakers, uint64_t total_ns, const Process *own) {
         _cleanup_free_ char *s = NULL;
         uint64_t others_ns = total_ns;
         size_t n = 0;
@@ -65,7 +127,7 @@ char *label_wakers(SharesWaker *const *wakers, size_t n_wakers, uint64_t total_n
         return s ? TAKE_PTR(s) : strdup("-");
 }
 
-char *label_instead(const Shares *shares, const SharesThread *t) {
+char *label_instead(const Shares *shares, const Thread *t) {
         _cleanup_free_ char *s = NULL;
         SharesInstead *const *instead;
         uint64_t named_ns = t->instead_ns - t->unnamed_ns, others_ns = named_ns;
@@ -116,6 +178,13 @@ const char *label_loss(const char *reason) {
                 { "missed-wake",
                                 "wakes that the kernel did not show; its own accounts place them, the waker is "
                                 "unseen" },
+                { "call-map-full", "calls that were not counted, because the map of calls was full" },
+                { "call-map-busy", "calls that were not counted, because the map of calls was in use" },
+                { "object-map-full",
+                                "names and addresses of files and sockets that come later, because the map was full" },
+                { "request-map-full", "block requests that were not counted, because too many were in flight" },
+                { "disk-map-full", "block requests that were not counted, because the map of disks was full" },
+                { "disk-map-busy", "block requests that were not counted, because the map of disks was in use" },
                 { "event-buffer-full", "forks and executions that were noticed late" },
                 { "futex-key", "waits for a shared futex that could not be told from others" },
                 { "snapshot-race", "threads whose present state changed faster than it could be read" },
@@ -144,7 +213,14 @@ const char *label_loss(const char *reason) {
         return NULL;
 }
 
-void label_top_wait(Table *t, const SharesThread *thread) {
+void label_states(Table *t, const ShareTimes *times) {
+        table_share(t, times->run_ns, times->total_ns);
+        table_share(t, times->runqueue_ns, times->total_ns);
+        table_share(t, times->sleep_ns, times->total_ns);
+        table_share(t, times->block_ns, times->total_ns);
+}
+
+void label_top_wait(Table *t, const Thread *thread) {
         _cleanup_free_ char *label = NULL, *cell = NULL;
         const SharesWait *w = thread->top_wait;
         char share[32];

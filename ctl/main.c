@@ -31,8 +31,13 @@ static const Verb verbs[] = {
                         "record show NAME\n"
                         "record delete NAME",
                         "Keep what is measured in the database",
-                        "With --for, waits until the recording has ended; Ctrl-C ends it early.\n" },
-        { "run", verb_run, "run [--name NAME] [--output FILE.db] [--follow none|children] [--] COMMAND [ARGUMENT...]",
+                        "With --for, waits until the recording has ended; Ctrl-C ends it early.\n"
+                        "--calls says whether system calls are counted, those that do not block, too: sampled, the "
+                        "default, does so for\n"
+                        "one second in ten, and reports call the numbers estimates; full costs more.\n" },
+        { "run", verb_run,
+                        "run [--name NAME] [--output FILE.db] [--follow none|children] [--calls none|sampled|full]\n"
+                        "    [--] COMMAND [ARGUMENT...]",
                         "Run a command, record it from its first instruction, and report",
                         "The report goes to stderr; the exit code is that of the command. When no prismd runs, one is "
                         "started for the\n"

@@ -2,7 +2,9 @@
 /* Reads the bus objects of prismd, property by property. */
 #include "objects.h"
 
-static void target_done(Target *t) {
+static void target_done(void *object) {
+        Target *t = object;
+
         for (size_t i = 0; i < t->n_processes; i++) {
                 free(t->processes[i].comm);
                 free(t->processes[i].found_by);
@@ -21,7 +23,9 @@ void targets_done(Targets *t) {
         *t = (Targets){};
 }
 
-static void recording_done(Recording *r) {
+static void recording_done(void *object) {
+        Recording *r = object;
+
         free(r->path);
         free(r->name);
         free(r->state);
@@ -49,24 +53,9 @@ const Recording *recordings_find(const Recordings *r, const char *name) {
         return NULL;
 }
 
-/* Reads the variant at the cursor as text, instead of what *text held. */
-static int read_text(sd_bus_message *m, char **text) {
-        const char *s;
-        char *copy;
-        int r;
-
-        r = sd_bus_message_read(m, "v", "s", &s);
-        if (r < 0)
-                return r;
-        copy = strdup(s);
-        if (!copy)
-                return -ENOMEM;
-        free(*text);
-        *text = copy;
-        return 0;
-}
-
-static int read_processes(sd_bus_message *m, Target *t) {
+/* `member` is the whole target: processes have their number beside them. */
+static int read_processes(sd_bus_message *m, void *member) {
+        Target *t = member;
         size_t capacity = t->n_processes;
         const char *comm, *found_by;
         uint32_t pid, threads;
@@ -100,59 +89,83 @@ static int read_processes(sd_bus_message *m, Target *t) {
         return sd_bus_message_exit_container(m);
 }
 
-static int read_target_property(sd_bus_message *m, const char *property, void *object) {
-        Target *t = object;
+/* A property of an object on the bus, and the member of the structure that it is read into: text into a char *, "u" into a
+ * uint32_t, "t" into an int64_t, "b" into a bool. */
+typedef struct Property {
+        const char *name;
+        const char *type; /* NULL: `read` does it */
+        size_t offset;
+        int (*read)(sd_bus_message *m, void *member);
+} Property;
 
-        if (streq(property, "Kind"))
-                return read_text(m, &t->kind);
-        if (streq(property, "Name"))
-                return read_text(m, &t->name);
-        if (streq(property, "Follow"))
-                return read_text(m, &t->follow);
-        if (streq(property, "Depth"))
-                return sd_bus_message_read(m, "v", "u", &t->depth);
-        if (streq(property, "Threads"))
-                return sd_bus_message_read(m, "v", "u", &t->threads);
-        if (streq(property, "Processes"))
-                return read_processes(m, t);
-        return sd_bus_message_skip(m, "v");
+/* What there is to know to read all objects of one kind. */
+typedef struct ObjectType {
+        const char *list_method, *interface;
+        size_t size;
+        size_t path_offset; /* of a char * */
+        const Property *properties;
+        size_t n_properties;
+        bool (*is_complete)(const void *object); /* one that is not has gone away while it was read */
+        void (*done)(void *object);
+} ObjectType;
+
+static int read_property(sd_bus_message *m, const Property *p, void *object) {
+        void *member = (char *) object + p->offset;
+        union {
+                const char *text;
+                uint32_t u32;
+                uint64_t u64;
+                int boolean;
+        } value;
+        char *copy;
+        int r;
+
+        if (!p->type)
+                return p->read(m, member);
+
+        r = sd_bus_message_read(m, "v", p->type, &value);
+        if (r < 0)
+                return r;
+        switch (p->type[0]) {
+        case 's':
+                copy = strdup(value.text);
+                if (!copy)
+                        return -ENOMEM;
+                free(*(char **) member);
+                *(char **) member = copy;
+                break;
+        case 'u':
+                *(uint32_t *) member = value.u32;
+                break;
+        case 't':
+                *(int64_t *) member = (int64_t) value.u64;
+                break;
+        default:
+                *(bool *) member = value.boolean;
+        }
+        return 0;
 }
 
-static int read_recording_property(sd_bus_message *m, const char *property, void *object) {
-        Recording *o = object;
-        uint64_t time;
-        int pinned, r;
+static int read_any_property(sd_bus_message *m, const ObjectType *type, void *object) {
+        const char *name;
+        int r;
 
-        if (streq(property, "Name"))
-                return read_text(m, &o->name);
-        if (streq(property, "State"))
-                return read_text(m, &o->state);
-        if (streq(property, "Calls"))
-                return read_text(m, &o->calls);
-        if (streq(property, "Pinned")) {
-                r = sd_bus_message_read(m, "v", "b", &pinned);
-                if (r >= 0)
-                        o->pinned = pinned;
+        r = sd_bus_message_read(m, "s", &name);
+        if (r < 0)
                 return r;
-        }
-        if (streq(property, "StartTime") || streq(property, "EndTime")) {
-                r = sd_bus_message_read(m, "v", "t", &time);
-                if (r >= 0)
-                        *(property[0] == 'S' ? &o->start_ns : &o->end_ns) = (int64_t) time;
-                return r;
-        }
+        for (size_t i = 0; i < type->n_properties; i++)
+                if (streq(type->properties[i].name, name))
+                        return read_property(m, type->properties + i, object);
         return sd_bus_message_skip(m, "v");
 }
 
 /* Reads all properties of an object. 0: it has gone away. */
-static int read_object(Client *c, const char *path, const char *interface,
-                int (*read_property)(sd_bus_message *m, const char *property, void *object), void *object,
-                char **ret_error) {
+static int read_object(Client *c, const char *path, const ObjectType *type, void *object, char **ret_error) {
         _cleanup_message_ sd_bus_message *m = NULL;
         _cleanup_free_ char *error = NULL;
         int r;
 
-        r = client_get_all(c, path, interface, &m, &error);
+        r = client_get_all(c, path, type->interface, &m, &error);
         if (r == -ENOENT)
                 return 0;
         if (r < 0) {
@@ -165,29 +178,50 @@ static int read_object(Client *c, const char *path, const char *interface,
         if (r < 0)
                 return r;
         while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *property;
-
-                r = sd_bus_message_read(m, "s", &property);
-                if (r < 0)
-                        return r;
-                r = read_property(m, property, object);
+                r = read_any_property(m, type, object);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(m);
                 if (r < 0)
                         return r;
         }
-        return r < 0 ? r : 1;
+        return r < 0 ? r : type->is_complete(object);
 }
 
-int targets_read(Client *c, Targets *ret, char **ret_error) {
+/* Appends one object to the array at *items, which stays the caller's, also on failure. */
+static int append_object(
+                Client *c, const char *path, const ObjectType *type, void **items, size_t *n, char **ret_error) {
+        void *grown, *object;
+        char *copy;
+        int r;
+
+        grown = reallocarray(*items, *n + 1, type->size);
+        if (!grown)
+                return -ENOMEM;
+        *items = grown;
+        object = (char *) grown + *n * type->size;
+        memset(object, 0, type->size);
+
+        copy = strdup(path);
+        if (!copy)
+                return -ENOMEM;
+        *(char **) ((char *) object + type->path_offset) = copy;
+        (*n)++;
+
+        r = read_object(c, path, type, object, ret_error);
+        if (r == 0) {
+                type->done(object);
+                (*n)--;
+        }
+        return r;
+}
+
+static int read_objects(Client *c, const ObjectType *type, void **items, size_t *n, char **ret_error) {
         _cleanup_message_ sd_bus_message *m = NULL;
-        _cleanup_(targets_done) Targets targets = {};
-        size_t capacity = 0;
         const char *path;
         int r;
 
-        r = client_call_manager(c, "ListTargets", &m, ret_error);
+        r = client_call_manager(c, type->list_method, &m, ret_error);
         if (r < 0)
                 return r;
         r = sd_bus_message_enter_container(m, 'a', "o");
@@ -195,21 +229,36 @@ int targets_read(Client *c, Targets *ret, char **ret_error) {
                 return r;
 
         while ((r = sd_bus_message_read(m, "o", &path)) > 0) {
-                Target *t;
-
-                if (GROW(targets.items, targets.n, capacity) < 0)
-                        return -ENOMEM;
-                t = targets.items + targets.n++;
-                *t = (Target){ .path = strdup(path) };
-                if (!t->path)
-                        return -ENOMEM;
-
-                r = read_object(c, path, PRISM_INTERFACE_TARGET, read_target_property, t, ret_error);
+                r = append_object(c, path, type, items, n, ret_error);
                 if (r < 0)
                         return r;
-                if (r == 0 || !t->name || !t->kind || !t->follow)
-                        target_done(targets.items + --targets.n);
         }
+        return r;
+}
+
+static bool target_is_complete(const void *object) {
+        const Target *t = object;
+
+        return t->name && t->kind && t->follow;
+}
+
+int targets_read(Client *c, Targets *ret, char **ret_error) {
+        static const Property properties[] = {
+                { "Kind", "s", offsetof(Target, kind) },
+                { "Name", "s", offsetof(Target, name) },
+                { "Follow", "s", offsetof(Target, follow) },
+                { "Depth", "u", offsetof(Target, depth) },
+                { "Threads", "u", offsetof(Target, threads) },
+                { "Processes", NULL, 0, read_processes },
+        };
+        static const ObjectType type = { "ListTargets", PRISM_INTERFACE_TARGET, sizeof(Target), offsetof(Target, path),
+                properties, ELEMENTSOF(properties), target_is_complete, target_done };
+        _cleanup_(targets_done) Targets targets = {};
+        void *items = NULL;
+        int r;
+
+        r = read_objects(c, &type, &items, &targets.n, ret_error);
+        targets.items = items;
         if (r < 0)
                 return r;
 
@@ -218,36 +267,29 @@ int targets_read(Client *c, Targets *ret, char **ret_error) {
         return 0;
 }
 
+static bool recording_is_complete(const void *object) {
+        const Recording *o = object;
+
+        return o->name && o->state;
+}
+
 int recordings_read(Client *c, Recordings *ret, char **ret_error) {
-        _cleanup_message_ sd_bus_message *m = NULL;
+        static const Property properties[] = {
+                { "Name", "s", offsetof(Recording, name) },
+                { "State", "s", offsetof(Recording, state) },
+                { "Calls", "s", offsetof(Recording, calls) },
+                { "StartTime", "t", offsetof(Recording, start_ns) },
+                { "EndTime", "t", offsetof(Recording, end_ns) },
+                { "Pinned", "b", offsetof(Recording, pinned) },
+        };
+        static const ObjectType type = { "ListRecordings", PRISM_INTERFACE_RECORDING, sizeof(Recording),
+                offsetof(Recording, path), properties, ELEMENTSOF(properties), recording_is_complete, recording_done };
         _cleanup_(recordings_done) Recordings recordings = {};
-        size_t capacity = 0;
-        const char *path;
+        void *items = NULL;
         int r;
 
-        r = client_call_manager(c, "ListRecordings", &m, ret_error);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_enter_container(m, 'a', "o");
-        if (r < 0)
-                return r;
-
-        while ((r = sd_bus_message_read(m, "o", &path)) > 0) {
-                Recording *o;
-
-                if (GROW(recordings.items, recordings.n, capacity) < 0)
-                        return -ENOMEM;
-                o = recordings.items + recordings.n++;
-                *o = (Recording){ .path = strdup(path) };
-                if (!o->path)
-                        return -ENOMEM;
-
-                r = read_object(c, path, PRISM_INTERFACE_RECORDING, read_recording_property, o, ret_error);
-                if (r < 0)
-                        return r;
-                if (r == 0 || !o->name || !o->state)
-                        recording_done(recordings.items + --recordings.n);
-        }
+        r = read_objects(c, &type, &items, &recordings.n, ret_error);
+        recordings.items = items;
         if (r < 0)
                 return r;
 

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "analysis/calls.h"
 #include "analysis/contents.h"
 #include "database.h"
 #include "json.h"
@@ -60,6 +61,10 @@ int record_start(Client *c, const char *name, uint64_t duration_ns, const char *
                 return -ENOMEM;
         *ret_path = copy;
         return 0;
+}
+
+bool record_calls_are_valid(const char *calls) {
+        return streq(calls, "none") || streq(calls, "sampled") || streq(calls, "full");
 }
 
 int record_stop(Client *c, const char *path, char **ret_error) {
@@ -210,7 +215,26 @@ static int record_list(const Ctl *ctl) {
                                  : CTL_DONE;
 }
 
-static int show_contents(const Ctl *ctl, const Recording *o, const Contents *contents) {
+static void print_coverage(const Coverage *c) {
+        char a[64], b[64];
+
+        if (c->covered_ns == 0)
+                puts("calls: not recorded\n");
+        else
+                printf("calls: recorded for %s of %s%s\n\n", format_duration(a, sizeof(a), c->covered_ns),
+                                format_duration(b, sizeof(b), c->recorded_ns),
+                                coverage_is_estimate(c) ? "; their numbers are estimates" : "");
+}
+
+static int read_coverage(Store *store, int64_t start_ns, int64_t end_ns, Coverage *ret, char **ret_error) {
+        _cleanup_(reading_freep) Reading *reading = NULL;
+        int r;
+
+        r = reading_begin(store, start_ns, end_ns, NULL, &reading, ret_error);
+        return r < 0 ? r : coverage_read(reading, CALLS_PART, ret, ret_error);
+}
+
+static int show_contents(const Ctl *ctl, const Recording *o, const Contents *contents, const Coverage *coverage) {
         static const TableColumn columns[] = { { "table", "TABLE", false }, { "rows", "ROWS", true } };
         _cleanup_(table_freep) Table *head = NULL, *rows = NULL;
         _cleanup_json_ json_object *array = NULL, *root = NULL;
@@ -237,9 +261,10 @@ static int show_contents(const Ctl *ctl, const Recording *o, const Contents *con
                 printf("\n%" PRIu64 " processes, %" PRIu64 " threads, losses: ", contents->processes,
                                 contents->threads);
                 if (contents->losses > 0)
-                        printf("%" PRIu64 "\n\n", contents->losses);
+                        printf("%" PRIu64 "\n", contents->losses);
                 else
-                        puts("none\n");
+                        puts("none");
+                print_coverage(coverage);
                 return table_print(rows, ctl->no_legend, stdout);
         }
 
@@ -253,7 +278,9 @@ static int show_contents(const Ctl *ctl, const Recording *o, const Contents *con
         if (json_add(root, "tables", tables) < 0 ||
                         json_add(root, "processes", json_object_new_uint64(contents->processes)) < 0 ||
                         json_add(root, "threads", json_object_new_uint64(contents->threads)) < 0 ||
-                        json_add(root, "losses", json_object_new_uint64(contents->losses)) < 0)
+                        json_add(root, "losses", json_object_new_uint64(contents->losses)) < 0 ||
+                        json_add(root, "calls_coverage_ns", json_object_new_uint64(coverage->covered_ns)) < 0 ||
+                        json_add(root, "calls_estimate", json_object_new_boolean(coverage_is_estimate(coverage))) < 0)
                 return -ENOMEM;
         json_print(root, stdout);
         return 0;
@@ -265,6 +292,8 @@ static int record_show(const Ctl *ctl, const char *name) {
         _cleanup_free_ char *error = NULL;
         const Recording *o;
         Contents contents;
+        Coverage coverage;
+        int64_t end_ns;
         int r;
 
         r = read_recordings(ctl, &recordings, &error);
@@ -274,11 +303,14 @@ static int record_show(const Ctl *ctl, const char *name) {
         if (!o)
                 return ctl_fail(CTL_NOTHING, "there is no recording %s; prismctl record list shows them", name);
 
+        end_ns = o->end_ns ? o->end_ns : now_unix_ns();
         r = database_open(ctl, &store, &error);
         if (r >= 0)
-                r = contents_read(store, o->start_ns, o->end_ns ? o->end_ns : now_unix_ns(), &contents, &error);
+                r = contents_read(store, o->start_ns, end_ns, &contents, &error);
         if (r >= 0)
-                r = show_contents(ctl, o, &contents);
+                r = read_coverage(store, o->start_ns, end_ns, &coverage, &error);
+        if (r >= 0)
+                r = show_contents(ctl, o, &contents, &coverage);
         return r < 0 ? ctl_fail_with(CTL_FAILED, r, error) : CTL_DONE;
 }
 
@@ -461,7 +493,7 @@ int verb_record(Ctl *ctl, int argc, char **argv) {
                         break;
                 case OPTION_CALLS:
                         calls = a.value;
-                        if (!streq(calls, "none") && !streq(calls, "sampled") && !streq(calls, "full"))
+                        if (!record_calls_are_valid(calls))
                                 return ctl_fail(CTL_USAGE, "--calls takes none, sampled or full, not \"%s\"", calls);
                         break;
                 }

@@ -13,6 +13,7 @@ typedef struct RecordCounters {
 /* duration_ns 0: until it is stopped. calls NULL: what prismd does without being told. */
 int record_start(Client *c, const char *name, uint64_t duration_ns, const char *calls, char **ret_path,
                 char **ret_error);
+bool record_calls_are_valid(const char *calls);
 /* Returns when all of it is in the database. */
 int record_stop(Client *c, const char *path, char **ret_error);
 

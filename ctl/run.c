@@ -26,7 +26,7 @@ DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize);
 typedef struct Run {
         Ctl *ctl;
         char **command; /* ends with NULL */
-        const char *name, *output, *follow;
+        const char *name, *output, *follow, *calls;
 
         PrivateDaemon daemon;
         Client *client;
@@ -153,7 +153,7 @@ static int start_recording(Run *run, char **ret_error) {
                                 return r;
                 }
 
-                r = record_start(run->client, run->recording_name, 0, NULL, &run->recording_path, ret_error);
+                r = record_start(run->client, run->recording_name, 0, run->calls, &run->recording_path, ret_error);
                 if (run->name)
                         break;
         }
@@ -295,11 +295,13 @@ int verb_run(Ctl *ctl, int argc, char **argv) {
                 OPTION_NAME = 1,
                 OPTION_OUTPUT,
                 OPTION_FOLLOW,
+                OPTION_CALLS,
         };
         static const Option options[] = {
                 { "name", OPTION_NAME, true },
                 { "output", OPTION_OUTPUT, true },
                 { "follow", OPTION_FOLLOW, true },
+                { "calls", OPTION_CALLS, true },
         };
         _cleanup_(arguments_done) Arguments a = {};
         _cleanup_(run_done) Run run = { .ctl = ctl, .signals = SIGNALS_NONE, .child = COMMAND_NONE };
@@ -324,6 +326,12 @@ int verb_run(Ctl *ctl, int argc, char **argv) {
                         if (!streq(run.follow, "none") && !streq(run.follow, "children") && !streq(run.follow, "peers"))
                                 return ctl_fail(CTL_USAGE, "--follow takes none, children or peers, not \"%s\"",
                                                 run.follow);
+                        break;
+                case OPTION_CALLS:
+                        run.calls = a.value;
+                        if (!record_calls_are_valid(run.calls))
+                                return ctl_fail(CTL_USAGE, "--calls takes none, sampled or full, not \"%s\"",
+                                                run.calls);
                         break;
                 }
         if (r < 0)

@@ -9,19 +9,6 @@
 #include "store/basic/text.h"
 #include "table.h"
 
-static char *format_bytes(char *buffer, size_t size, uint64_t bytes) {
-        static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-        double value = (double) bytes;
-        size_t i = 0;
-
-        while (value >= 1024 && i + 1 < ELEMENTSOF(units)) {
-                value /= 1024;
-                i++;
-        }
-        snprintf(buffer, size, i == 0 ? "%.0f %s" : "%.1f %s", value, units[i]);
-        return buffer;
-}
-
 static const char *text(json_object *status, const char *key) {
         const char *s = json_get_text(status, key);
 
@@ -64,6 +51,21 @@ static int print_losses(json_object *status) {
         return 0;
 }
 
+static void print_calls(json_object *status) {
+        static const struct {
+                const char *calls, *words;
+        } known[] = {
+                { "none", "not recorded now" },
+                { "sampled", "recorded for one second in ten" },
+                { "full", "recorded" },
+        };
+        const char *calls = json_get_text(status, "Calls");
+
+        for (size_t i = 0; calls && i < ELEMENTSOF(known); i++)
+                if (streq(known[i].calls, calls))
+                        printf("calls:    %s, %s\n", calls, known[i].words);
+}
+
 static int print_head(json_object *status) {
         char a[64], b[64], c[64];
         uint64_t start_ns = json_get_u64(status, "StartTime"), now_ns = (uint64_t) now_unix_ns();
@@ -96,6 +98,7 @@ static int print_head(json_object *status) {
                         json_get_u64(status, "Targets"), json_get_u64(status, "Processes"),
                         json_get_u64(status, "Threads"), json_get_u64(status, "Recordings"));
 
+        print_calls(status);
         printf("cost:     %s of CPU time (%s of one CPU), %s resident", format_duration(a, sizeof(a), cpu_ns),
                         format_share(b, sizeof(b), cpu_ns, uptime_ns),
                         format_bytes(c, sizeof(c), json_get_u64(status, "ResidentBytes")));

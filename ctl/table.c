@@ -4,9 +4,14 @@
 
 #include <inttypes.h>
 #include <libsmartcols/libsmartcols.h>
+#include <sys/ioctl.h>
 
 #include "json.h"
 #include "store/basic/text.h"
+
+#define TABLE_ELLIPSIS "..."
+/* Characters that each cell may have on a narrow terminal, too. */
+#define TABLE_LEAST_WIDTH 32
 
 struct Table {
         const TableColumn *columns;
@@ -22,6 +27,19 @@ struct Table {
         json_object *array;  /* for programs */
         json_object *object; /* borrowed from the array */
 };
+
+char *format_bytes(char *buffer, size_t size, uint64_t bytes) {
+        static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+        double value = (double) bytes;
+        size_t i = 0;
+
+        while (value >= 1024 && i + 1 < ELEMENTSOF(units)) {
+                value /= 1024;
+                i++;
+        }
+        snprintf(buffer, size, i == 0 ? "%.0f %s" : "%.1f %s", value, units[i]);
+        return buffer;
+}
 
 int table_new(const TableColumn *columns, size_t n_columns, bool json, Table **ret) {
         _cleanup_(table_freep) Table *t = NULL;
@@ -161,6 +179,19 @@ void table_real(Table *t, double d) {
         put(t, buffer, t->array ? json_real(d) : NULL);
 }
 
+void table_bytes(Table *t, uint64_t bytes) {
+        char buffer[32];
+
+        put(t, format_bytes(buffer, sizeof(buffer), bytes), t->array ? json_object_new_uint64(bytes) : NULL);
+}
+
+void table_rate(Table *t, double per_second) {
+        char buffer[64];
+
+        snprintf(buffer, sizeof(buffer), per_second < 100 ? "%.3g" : "%.0f", per_second);
+        put(t, buffer, t->array ? json_real(per_second) : NULL);
+}
+
 void table_boolean(Table *t, bool b) {
         put(t, b ? "yes" : "no", t->array ? json_object_new_boolean(b) : NULL);
 }
@@ -184,7 +215,72 @@ void table_moment(Table *t, int64_t unix_ns) {
                         t->array ? json_moment(unix_ns) : NULL);
 }
 
+/* Of a character in UTF-8. */
+static bool is_first_byte(char c) {
+        return ((unsigned char) c & 0xc0) != 0x80;
+}
+
+/* How many bytes the first n characters have. */
+static size_t skip_characters(const char *s, size_t n) {
+        size_t i = 0;
+
+        for (; s[i]; i++)
+                if (is_first_byte(s[i]) && n-- == 0)
+                        break;
+        return i;
+}
+
+char *table_shorten(const char *s, size_t width) {
+        size_t n = 0, begin, end, left, right;
+        char *shortened;
+
+        for (const char *p = s; *p; p++)
+                n += is_first_byte(*p);
+        if (n <= width || width <= strlen(TABLE_ELLIPSIS))
+                return strdup(s);
+
+        /* The end of a path says more than its beginning. */
+        left = (width - strlen(TABLE_ELLIPSIS)) / 3;
+        right = width - strlen(TABLE_ELLIPSIS) - left;
+        begin = skip_characters(s, left);
+        end = skip_characters(s, n - right);
+        if (asprintf(&shortened, "%.*s" TABLE_ELLIPSIS "%s", (int) begin, s, s + end) < 0)
+                return NULL;
+        return shortened;
+}
+
+/* The share of a terminal's width that one cell of text may have. */
+static int shorten_cells(Table *t, FILE *f) {
+        struct winsize size = {};
+        int fd = fileno(f);
+        size_t width;
+
+        if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+                return 0;
+        width = MAX((size_t) size.ws_col / 3, TABLE_LEAST_WIDTH);
+
+        for (size_t row = 0; row < scols_table_get_nlines(t->lines); row++) {
+                struct libscols_line *line = scols_table_get_line(t->lines, row);
+
+                for (size_t column = 0, cell = 0; column < t->n_columns; column++) {
+                        _cleanup_free_ char *shortened = NULL;
+
+                        if (!t->columns[column].title)
+                                continue;
+                        cell++;
+                        if (!t->columns[column].shorten)
+                                continue;
+                        shortened = table_shorten(scols_cell_get_data(scols_line_get_cell(line, cell - 1)), width);
+                        if (!shortened || scols_line_set_data(line, cell - 1, shortened) < 0)
+                                return -ENOMEM;
+                }
+        }
+        return 0;
+}
+
 int table_print(Table *t, bool no_legend, FILE *f) {
+        int r;
+
         if (t->error < 0)
                 return t->error;
 
@@ -207,6 +303,9 @@ int table_print(Table *t, bool no_legend, FILE *f) {
                 return 0;
         }
 
+        r = shorten_cells(t, f);
+        if (r < 0)
+                return r;
         scols_table_enable_noheadings(t->lines, no_legend);
         scols_table_set_stream(t->lines, f);
         return scols_print_table(t->lines);

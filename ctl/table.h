@@ -10,6 +10,7 @@ typedef struct TableColumn {
         const char *key;   /* of the member in JSON; NULL: only for people */
         const char *title; /* for people; NULL: only in JSON */
         bool right;        /* aligned to the right, as numbers are */
+        bool shorten;      /* a terminal shows long text without its middle */
 } TableColumn;
 
 typedef struct Table Table;
@@ -32,6 +33,8 @@ void table_duration(Table *t, uint64_t ns); /* ns in JSON */
 void table_share(Table *t, uint64_t part, uint64_t whole);
 void table_moment(Table *t, int64_t unix_ns); /* 0: "-" and null */
 void table_null(Table *t);
+void table_bytes(Table *t, uint64_t bytes);   /* "1.5 MiB"; the number in JSON */
+void table_rate(Table *t, double per_second); /* three digits; the number in JSON */
 
 /* Text for people and a value for JSON that differ. Takes `value` (made only if table_is_json()). */
 void table_custom(Table *t, const char *text, json_object *value);
@@ -41,6 +44,12 @@ size_t table_rows(const Table *t);
 
 /* For people: titles unless no_legend, also when there are no rows. As JSON: the array. */
 int table_print(Table *t, bool no_legend, FILE *f);
+
+/* A copy of at most `width` characters, without its middle if it had more: "/var/l...base/16384/2619". NULL on OOM. */
+char *table_shorten(const char *s, size_t width);
+
+/* "12 B", "1.5 MiB". Returns `buffer`. */
+char *format_bytes(char *buffer, size_t size, uint64_t bytes);
 
 /* Hands the JSON array over; only of a JSON table. */
 int table_take_json(Table *t, json_object **ret);

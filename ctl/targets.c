@@ -56,15 +56,9 @@ static int show(const Ctl *ctl, Table *t, const char *nothing) {
         return table_rows(t) == 0 ? ctl_fail(CTL_NOTHING, "%s", nothing) : CTL_DONE;
 }
 
-int verb_targets(Ctl *ctl, int argc, char **argv) {
-        static const TableColumn columns[] = {
-                { "target", "TARGET", false },
-                { "kind", "KIND", false },
-                { "follow", "FOLLOW", false },
-                { "depth", NULL, true },
-                { "processes", "PROCESSES", true },
-                { "threads", "THREADS", true },
-        };
+/* A verb that shows something of each target. */
+static int list_targets(Ctl *ctl, int argc, char **argv, const TableColumn *columns, size_t n_columns,
+                void (*put)(Table *t, const Target *target), const char *nothing) {
         _cleanup_(targets_done) Targets targets = {};
         _cleanup_(table_freep) Table *t = NULL;
         const char *operand;
@@ -75,21 +69,48 @@ int verb_targets(Ctl *ctl, int argc, char **argv) {
         r = read_targets(ctl, NULL, &targets);
         if (r != CTL_DONE)
                 return r;
-        if (table_new(columns, ELEMENTSOF(columns), ctl->json, &t) < 0)
+        if (table_new(columns, n_columns, ctl->json, &t) < 0)
                 return ctl_out_of_memory();
 
-        for (size_t i = 0; i < targets.n; i++) {
-                const Target *o = targets.items + i;
+        for (size_t i = 0; i < targets.n; i++)
+                put(t, targets.items + i);
+        return show(ctl, t, targets.n == 0 ? "nothing is followed; see prismctl track --help" : nothing);
+}
+
+static void put_target(Table *t, const Target *target) {
+        table_row(t);
+        table_text(t, target->name);
+        table_text(t, target->kind);
+        table_text(t, target->follow);
+        table_count(t, target->depth);
+        table_count(t, target->n_processes);
+        table_count(t, target->threads);
+}
+
+int verb_targets(Ctl *ctl, int argc, char **argv) {
+        static const TableColumn columns[] = {
+                { "target", "TARGET", false },
+                { "kind", "KIND", false },
+                { "follow", "FOLLOW", false },
+                { "depth", NULL, true },
+                { "processes", "PROCESSES", true },
+                { "threads", "THREADS", true },
+        };
+
+        return list_targets(ctl, argc, argv, columns, ELEMENTSOF(columns), put_target, NULL);
+}
+
+static void put_processes(Table *t, const Target *target) {
+        for (size_t i = 0; i < target->n_processes; i++) {
+                const TargetProcess *p = target->processes + i;
 
                 table_row(t);
-                table_text(t, o->name);
-                table_text(t, o->kind);
-                table_text(t, o->follow);
-                table_count(t, o->depth);
-                table_count(t, o->n_processes);
-                table_count(t, o->threads);
+                table_count(t, p->pid);
+                table_text(t, p->comm);
+                table_count(t, p->threads);
+                table_text(t, p->found_by);
+                table_text(t, target->name);
         }
-        return show(ctl, t, "nothing is followed; see prismctl track --help");
 }
 
 int verb_processes(Ctl *ctl, int argc, char **argv) {
@@ -100,33 +121,9 @@ int verb_processes(Ctl *ctl, int argc, char **argv) {
                 { "found_by", "FOUND BY", false },
                 { "target", "TARGET", false },
         };
-        _cleanup_(targets_done) Targets targets = {};
-        _cleanup_(table_freep) Table *t = NULL;
-        const char *operand;
-        int r, status;
 
-        if (take_options(ctl, argc, argv, false, &operand, &status) < 0)
-                return status;
-        r = read_targets(ctl, NULL, &targets);
-        if (r != CTL_DONE)
-                return r;
-        if (table_new(columns, ELEMENTSOF(columns), ctl->json, &t) < 0)
-                return ctl_out_of_memory();
-
-        for (size_t i = 0; i < targets.n; i++)
-                for (size_t j = 0; j < targets.items[i].n_processes; j++) {
-                        const TargetProcess *p = targets.items[i].processes + j;
-
-                        table_row(t);
-                        table_count(t, p->pid);
-                        table_text(t, p->comm);
-                        table_count(t, p->threads);
-                        table_text(t, p->found_by);
-                        table_text(t, targets.items[i].name);
-                }
-        return show(ctl, t,
-                        targets.n == 0 ? "nothing is followed; see prismctl track --help"
-                                       : "no process of the targets lives");
+        return list_targets(ctl, argc, argv, columns, ELEMENTSOF(columns), put_processes,
+                        "no process of the targets lives");
 }
 
 /* The image of the last minute. */
@@ -143,7 +140,7 @@ static int open_snapshot(Client *c, Store **ret, char **ret_error) {
         return store_open_image(fd, ret, ret_error);
 }
 
-static bool is_process_of(const SharesProcess *p, const Target *t) {
+static bool is_process_of(const Process *p, const Target *t) {
         if (p->target && streq(p->target, t->name))
                 return true;
         /* One that several targets include bears the name of the first only. */
@@ -160,12 +157,8 @@ static int show_threads(const Ctl *ctl, const Shares *s, const Target *target) {
                 { "tid", "TID", true },
                 { "comm", "THREAD", false },
                 { "tracked_ns", "TRACKED", true },
-                { "run_share", "RUN", true },
-                { "runqueue_share", "RUNQUEUE", true },
-                { "sleep_share", "SLEEP", true },
-                { "block_share", "BLOCK", true },
-                { "top_wait", "TOP WAIT", false },
-                { "top_wait_share", NULL, true },
+                LABEL_STATE_COLUMNS,
+                LABEL_TOP_WAIT_COLUMNS,
         };
         _cleanup_(table_freep) Table *t = NULL;
 
@@ -173,7 +166,7 @@ static int show_threads(const Ctl *ctl, const Shares *s, const Target *target) {
                 return ctl_out_of_memory();
 
         for (size_t i = 0; i < s->n_timed_threads; i++) {
-                const SharesThread *o = s->threads[i];
+                const Thread *o = s->threads[i];
 
                 if (target && !is_process_of(o->process, target))
                         continue;
@@ -184,10 +177,7 @@ static int show_threads(const Ctl *ctl, const Shares *s, const Target *target) {
                 table_number(t, o->tid);
                 table_text(t, o->comm);
                 table_duration(t, o->times.total_ns);
-                table_share(t, o->times.run_ns, o->times.total_ns);
-                table_share(t, o->times.runqueue_ns, o->times.total_ns);
-                table_share(t, o->times.sleep_ns, o->times.total_ns);
-                table_share(t, o->times.block_ns, o->times.total_ns);
+                label_states(t, &o->times);
                 label_top_wait(t, o);
         }
         return show(ctl, t, "there is no time of threads in the last minute yet; try again in a few seconds");
@@ -197,6 +187,7 @@ int verb_threads(Ctl *ctl, int argc, char **argv) {
         _cleanup_(client_closep) Client *c = NULL;
         _cleanup_(targets_done) Targets targets = {};
         _cleanup_(store_closep) Store *store = NULL;
+        _cleanup_(reading_freep) Reading *reading = NULL;
         _cleanup_(shares_freep) Shares *shares = NULL;
         _cleanup_free_ char *error = NULL;
         const Target *target = NULL;
@@ -227,7 +218,9 @@ int verb_threads(Ctl *ctl, int argc, char **argv) {
         else
                 start_ns = MAX(start_ns, end_ns - (int64_t) (60 * NSEC_PER_SEC));
 
-        r = shares_read(store, start_ns, end_ns, &(SharesOptions){}, &shares, &error);
+        r = reading_begin(store, start_ns, end_ns, NULL, &reading, &error);
+        if (r >= 0)
+                r = shares_read(reading, false, &shares, &error);
         if (r < 0)
                 return ctl_fail_with(CTL_FAILED, r, error);
         return show_threads(ctl, shares, target);

@@ -45,6 +45,7 @@ bool cgroup_set_exists(const CgroupSet *s) {
 typedef struct Mount {
         char directory[PATH_MAX];
         bool unified, systemd;
+        const struct mntent *entry;
 } Mount;
 
 /* Calls `found` for each mounted hierarchy; stops at the first nonzero return, which it returns. */
@@ -61,6 +62,7 @@ static int for_each_mount(int (*found)(const Mount *m, void *userdata), void *us
                 Mount m = {
                         .unified = streq(entry.mnt_type, "cgroup2"),
                         .systemd = streq(entry.mnt_type, "cgroup") && strstr(entry.mnt_opts, "name=systemd"),
+                        .entry = &entry,
                 };
 
                 if (!m.unified && !streq(entry.mnt_type, "cgroup"))
@@ -239,4 +241,131 @@ int cgroup_for_each_process(const CgroupSet *s, int (*found)(uint32_t pid, void 
                         return r;
         }
         return 0;
+}
+
+typedef struct FindController {
+        const char *controller;
+        char *directory;
+        bool unified;
+} FindController;
+
+static int find_controller_in_mount(const Mount *m, void *userdata) {
+        FindController *f = userdata;
+        bool own = !m->unified && hasmntopt(m->entry, f->controller);
+
+        if (!own && (!m->unified || f->directory))
+                return 0;
+        free(f->directory);
+        f->directory = strdup(m->directory);
+        f->unified = m->unified;
+        return !f->directory ? -ENOMEM : own ? 1 : 0;
+}
+
+int cgroup_controller_directory(const char *controller, char **ret, bool *ret_unified) {
+        FindController f = { .controller = controller };
+        int r;
+
+        r = for_each_mount(find_controller_in_mount, &f);
+        if (r < 0) {
+                free(f.directory);
+                return r;
+        }
+        if (!f.directory)
+                return -ENOENT;
+        *ret = f.directory;
+        *ret_unified = f.unified;
+        return 0;
+}
+
+/* ---- Names of block control groups ---- */
+
+typedef struct CgroupName {
+        uint64_t id;
+        char *path;
+} CgroupName;
+
+struct CgroupNames {
+        char *directory; /* NULL: no hierarchy is mounted */
+        CgroupName *names;
+        size_t n, capacity;
+        uint64_t next_scan_ns;
+};
+
+int cgroup_names_new(CgroupNames **ret) {
+        _cleanup_(cgroup_names_freep) CgroupNames *c = NULL;
+        bool unified;
+        int r;
+
+        c = calloc(1, sizeof(*c));
+        if (!c)
+                return -ENOMEM;
+        r = cgroup_controller_directory("blkio", &c->directory, &unified);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+static void names_clear(CgroupNames *c) {
+        for (size_t i = 0; i < c->n; i++)
+                free(c->names[i].path);
+        c->n = 0;
+}
+
+CgroupNames *cgroup_names_free(CgroupNames *c) {
+        if (!c)
+                return NULL;
+        names_clear(c);
+        free(c->names);
+        free(c->directory);
+        free(c);
+        return NULL;
+}
+
+static int name_add(const char *directory, unsigned depth, void *userdata) {
+        CgroupNames *c = userdata;
+        struct stat st;
+        char *path;
+
+        /* The kernel counts the root as no group at all. */
+        if (depth == 0 || stat(directory, &st) < 0)
+                return 0;
+        if (c->n >= CGROUP_NAMES_MAX)
+                return -ENOSPC;
+        path = strdup(directory + strlen(c->directory));
+        if (!path)
+                return -ENOMEM;
+        if (GROW(c->names, c->n, c->capacity) < 0) {
+                free(path);
+                return -ENOMEM;
+        }
+        c->names[c->n++] = (CgroupName){ .id = st.st_ino, .path = path };
+        return 0;
+}
+
+static int compare_names(const void *a, const void *b) {
+        uint64_t x = ((const CgroupName *) a)->id, y = ((const CgroupName *) b)->id;
+
+        return x < y ? -1 : x > y;
+}
+
+static const char *name_known(const CgroupNames *c, uint64_t id) {
+        CgroupName wanted = { .id = id }, *found;
+
+        found = c->n > 0 ? bsearch(&wanted, c->names, c->n, sizeof(*c->names), compare_names) : NULL;
+        return found ? found->path : NULL;
+}
+
+const char *cgroup_names_find(CgroupNames *c, uint64_t id, uint64_t now_ns) {
+        const char *path = name_known(c, id);
+
+        if (path || !c->directory || now_ns < c->next_scan_ns)
+                return path;
+        c->next_scan_ns = now_ns + CGROUP_NAMES_SCAN_NS;
+        names_clear(c);
+        /* Cut short by lack of room or memory: what was found is right. */
+        (void) walk(c->directory, 0, name_add, c);
+        if (c->n > 0)
+                qsort(c->names, c->n, sizeof(*c->names), compare_names);
+        return name_known(c, id);
 }

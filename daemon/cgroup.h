@@ -23,3 +23,22 @@ int cgroup_find_unit(const char *unit, CgroupSet *ret);
 /* Calls `found` for each process of the group and those below it; a process can come up twice. Stops at the first
  * negative return. Groups that vanish meanwhile are left out. */
 int cgroup_for_each_process(const CgroupSet *s, int (*found)(uint32_t pid, void *userdata), void *userdata);
+
+/* Where the groups of a controller lie: in its v1 hierarchy if that is mounted, else in the unified one, whether or not it
+ * is enabled there. -ENOENT if neither is mounted; the caller frees. */
+int cgroup_controller_directory(const char *controller, char **ret, bool *ret_unified);
+
+/* Paths of the groups to which the kernel charges block IO, by its numbers of them, which are the inode numbers of their
+ * directories. */
+typedef struct CgroupNames CgroupNames;
+
+/* So many at most, read anew when an unknown number comes up, at most so often. */
+#define CGROUP_NAMES_MAX 16384
+#define CGROUP_NAMES_SCAN_NS (10 * NSEC_PER_SEC)
+
+int cgroup_names_new(CgroupNames **ret);
+CgroupNames *cgroup_names_free(CgroupNames *c);
+DEFINE_CLEANUP(CgroupNames *, cgroup_names_free);
+
+/* NULL if it is not known (yet). Valid until the next call. */
+const char *cgroup_names_find(CgroupNames *c, uint64_t id, uint64_t now_ns);

@@ -1,44 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "collector.h"
+#include "collector-internal.h"
 
 #include "describe.h"
-#include "futex-name.h"
 #include "names.h"
 #include "proc.h"
 
-/* Names of futexes are looked up in /proc for this long a tick: the others get theirs when they are next waited for. */
-#define FUTEX_NAMES_TIME_NS (20 * NSEC_PER_MSEC)
-#define FUTEX_NAME_TRIES 3
+/* Names are looked up in /proc for this long a tick: the others get theirs when they are next waited for. */
+#define NAMES_TIME_NS (20 * NSEC_PER_MSEC)
 /* Each takes long enough for a virtual CPU to come back. */
 #define INFLIGHT_PASSES 5
 #define COLLECT_EVERY_TICKS 10
 /* Long enough for the last switch of a thread that has left the task list. */
 #define MISSING_NS (5 * NSEC_PER_SEC)
-
-struct Collector {
-        Probes *probes;
-        Registry *registry;
-        CollectorHooks hooks;
-        Clock clock;
-        Losses losses;
-
-        Thread **by_slot; /* [n_by_slot], the thread that has the slot now */
-        unsigned n_by_slot;
-        /* Slots whose thread ended go back after one more turn of the generations, when no program can write them. */
-        bool *on_its_way; /* [n_by_slot] */
-        unsigned *ending, *ended;
-        size_t n_ending, c_ending, n_ended, c_ended;
-
-        uint64_t tick;
-        unsigned n_missing;       /* threads with missing_ns */
-        uint64_t clock_described; /* the epoch in which the store was told of the clock's offset as it is now */
-        uint64_t futex_names_until_ns;
-        uint64_t kernel_losses[_PRISM_LOSS_MAX], recursion_misses; /* counted so far */
-
-        /* During a tick. */
-        Batch *live, *recorded; /* `recorded` is NULL during a peek */
-        uint64_t epoch;
-};
 
 int collector_new(Probes *probes, const RegistryLimits *limits, const CollectorHooks *hooks, Collector **ret) {
         _cleanup_(collector_freep) Collector *c = NULL;
@@ -52,6 +25,12 @@ int collector_new(Probes *probes, const RegistryLimits *limits, const CollectorH
         r = registry_new(limits, &c->registry);
         if (r < 0)
                 return r;
+        r = cgroup_names_new(&c->cgroups);
+        if (r >= 0)
+                r = cgroup_times_new(&c->cgroup_times);
+        if (r < 0)
+                return r;
+        c->generation_ns = boot_now();
         clock_update(&c->clock);
         *ret = TAKE_PTR(c);
         return 0;
@@ -61,6 +40,8 @@ Collector *collector_free(Collector *c) {
         if (!c)
                 return NULL;
         registry_free(c->registry);
+        cgroup_names_free(c->cgroups);
+        cgroup_times_free(c->cgroup_times);
         free(c->by_slot);
         free(c->on_its_way);
         free(c->ending);
@@ -81,168 +62,6 @@ Losses *collector_losses(Collector *c) {
         return &c->losses;
 }
 
-/* ---- Rows ---- */
-
-/* Whether this row also goes to the recorder. */
-static bool wanted(Collector *c, uint64_t from, uint64_t until) {
-        return c->recorded && c->hooks.wanted(from, until, c->hooks.userdata);
-}
-
-/* A row that cannot be had is counted, the others go on. */
-static void note(Collector *c, int r) {
-        if (r < 0)
-                losses_count(&c->losses, "collector", r == -ENOMEM ? "memory" : "map-not-drained", 1);
-}
-
-static void emit_thread_time(Collector *c, Thread *t, uint64_t from, uint64_t until, const BatchThreadTime *sums) {
-        BatchThreadTime row = *sums;
-
-        row.ts_ns = clock_unix(&c->clock, until);
-        row.dt_ns = (int64_t) (until - from);
-        row.thread_key = t->key;
-        t->used_ns = until;
-        note(c, batch_add_thread_time(c->live, &row));
-        if (wanted(c, from, until)) {
-                describe_thread(c->recorded, t, &c->clock, c->epoch);
-                note(c, batch_add_thread_time(c->recorded, &row));
-        }
-}
-
-static void emit_wait(
-                Collector *c, Thread *t, uint64_t from, uint64_t until, Resource *resource, const BatchWait *sums) {
-        BatchWait row = *sums;
-
-        row.ts_ns = clock_unix(&c->clock, until);
-        row.dt_ns = (int64_t) (until - from);
-        row.thread_key = t->key;
-        row.resource_key = resource->key;
-        resource->used_ns = until;
-        note(c, batch_add_wait(c->live, &row));
-        if (wanted(c, from, until)) {
-                describe_resource(c->recorded, resource, c->epoch);
-                note(c, batch_add_wait(c->recorded, &row));
-        }
-}
-
-static void emit_ran_instead(Collector *c, Thread *t, uint64_t from, uint64_t until, Process *process, uint64_t total) {
-        BatchRanInstead row = {
-                .ts_ns = clock_unix(&c->clock, until),
-                .dt_ns = (int64_t) (until - from),
-                .thread_key = t->key,
-                .process_key = process ? process->key : 0,
-                .total_ns = total,
-        };
-
-        if (total == 0)
-                return;
-        if (process)
-                process->used_ns = until;
-        note(c, batch_add_ran_instead(c->live, &row));
-        if (wanted(c, from, until)) {
-                if (process)
-                        describe_process(c->recorded, process, &c->clock, c->epoch);
-                note(c, batch_add_ran_instead(c->recorded, &row));
-        }
-}
-
-/* ---- Resources ---- */
-
-static const struct prism_resource lost_resource = { .kind = PRISM_KIND_OTHER, .op = PRISM_OP_LOST };
-
-static void look_up_name(Collector *c, Resource *resource, const Thread *t, uint64_t user_address) {
-        char *name;
-
-        if (resource->name_tries >= FUTEX_NAME_TRIES || !t->process->pid || t->process->exit_boot_ns ||
-                        boot_now() >= c->futex_names_until_ns)
-                return;
-        resource->name_tries++;
-        name = futex_name(t->process->pid, user_address);
-        if (!name)
-                return;
-        resource->name = name;
-        resource->name_tries = FUTEX_NAME_TRIES;
-        resource->described = 0;
-}
-
-static Resource *resource_of(Collector *c, Thread *t, const struct prism_resource *id, uint64_t user_address) {
-        struct prism_resource sure = *id;
-        Resource *resource;
-        bool created;
-
-        resource = registry_resource(c->registry, id, &created);
-        if (resource && id->kind == PRISM_KIND_FUTEX && id->shared == PRISM_FUTEX_UNSURE) {
-                /* Nearly always private memory after all. A shared one stays a resource of its own, and a counted loss. */
-                if (created)
-                        resource->is_private = t->process->pid && futex_is_private(t->process->pid, user_address) > 0;
-                if (resource->is_private) {
-                        sure.shared = PRISM_FUTEX_PRIVATE;
-                        resource->used_ns = boot_now();
-                        resource = registry_resource(c->registry, &sure, &created);
-                } else
-                        losses_count(&c->losses, "kernel", "futex-key", 1);
-        }
-        if (!resource && errno == ENOSPC) {
-                losses_count(&c->losses, "collector", "resource-limit", 1);
-                resource = registry_resource(c->registry, &lost_resource, &created);
-        }
-        if (!resource) {
-                note(c, -ENOMEM);
-                return NULL;
-        }
-        look_up_name(c, resource, t, user_address);
-        return resource;
-}
-
-/* ---- A stretch in one state that ended nothing: a lead, or a state in flight ---- */
-
-typedef struct Stretch {
-        uint64_t from, wake, until; /* in `state` from `from` to `wake`, in the run queue to `until` */
-        struct prism_resource resource;
-        uint64_t user_address;
-        unsigned state;
-        bool iowait, throttled;
-} Stretch;
-
-/* What of it has been written out already is left out. */
-static void emit_stretch(Collector *c, Thread *t, const Stretch *s) {
-        uint64_t from = MAX(s->from, t->accounted_ns), wake = MIN(MAX(s->wake, from), s->until);
-        BatchThreadTime sums = {};
-        uint64_t waited;
-
-        if (from >= s->until)
-                return;
-
-        if (s->state == PRISM_STATE_RUN) {
-                sums.run_ns = s->until - from;
-                emit_thread_time(c, t, from, s->until, &sums);
-                if (c->recorded)
-                        t->accounted_ns = s->until;
-                return;
-        }
-
-        if (s->state == PRISM_STATE_RUNQUEUE || s->state == PRISM_STATE_NONE)
-                wake = from;
-        waited = wake - from;
-        if (s->state == PRISM_STATE_BLOCK) {
-                sums.block_ns = waited;
-                sums.iowait_ns = s->iowait ? waited : 0;
-        } else
-                sums.sleep_ns = waited;
-        sums.runqueue_ns = s->until - wake;
-        sums.throttled_ns = s->throttled ? sums.runqueue_ns : 0;
-        emit_thread_time(c, t, from, s->until, &sums);
-        if (waited > 0) {
-                Resource *resource = resource_of(c, t, &s->resource, s->user_address);
-
-                if (resource)
-                        emit_wait(c, t, from, s->until, resource,
-                                        &(BatchWait){ .op = op_name(s->resource.op), .total_ns = waited });
-        }
-        emit_ran_instead(c, t, from, s->until, NULL, sums.runqueue_ns);
-        if (c->recorded)
-                t->accounted_ns = s->until;
-}
-
 /* ---- Threads and processes ---- */
 
 static void process_refresh(Process *p) {
@@ -261,7 +80,7 @@ static void process_refresh(Process *p) {
         p->described = 0;
 }
 
-static Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char *comm, bool observed) {
+Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char *comm, bool observed) {
         Process *p = registry_add_process(c->registry, id, observed);
 
         if (!p) {
@@ -464,31 +283,6 @@ void collector_forget_process(Collector *c, Process *p, uint64_t boundary_ns) {
 
 /* ---- A tick ---- */
 
-/* A process that ran instead, entered as observed if it is not known. */
-static Process *instead_of(Collector *c, uint32_t tgid, uint64_t start_ns, uint32_t user_tgid, const char *comm) {
-        Identity id = { .start_boot_ns = start_ns, .number = tgid };
-        char name[PRISM_COMM_LENGTH + 1] = {};
-        Process *p;
-
-        p = registry_process(c->registry, &id);
-        if (p)
-                return p;
-        memcpy(name, comm, PRISM_COMM_LENGTH);
-        return process_add(c, &id, user_tgid, name, true);
-}
-
-static void collect_inline_insteads(Collector *c, Thread *t, const struct prism_thread_time *row) {
-        emit_ran_instead(c, t, row->from_ns, row->until_ns, t->process, row->own_ns);
-        for (unsigned i = 0; i < PRISM_INLINE_INSTEADS; i++) {
-                const struct prism_instead_inline *e = &row->insteads[i];
-
-                if (e->task)
-                        emit_ran_instead(c, t, row->from_ns, row->until_ns,
-                                        instead_of(c, e->tgid, e->process_start_ns, e->user_tgid, e->comm),
-                                        e->total_ns);
-        }
-}
-
 static void collect_row(Collector *c, unsigned idle, unsigned slot) {
         struct prism_thread_time *row = probes_thread_time(c->probes, idle, slot);
         BatchThreadTime sums;
@@ -548,7 +342,8 @@ static void collect_row(Collector *c, unsigned idle, unsigned slot) {
 
                         if (lost)
                                 emit_wait(c, t, row->from_ns, row->until_ns, lost,
-                                                &(BatchWait){ .op = op_name(PRISM_OP_LOST), .total_ns = row->lost_ns });
+                                                &(BatchWait){ .op = op_name(PRISM_KIND_OTHER, PRISM_OP_LOST),
+                                                                .total_ns = row->lost_ns });
                 }
         }
         t->accounted_ns = MAX(t->accounted_ns, row->until_ns);
@@ -556,153 +351,6 @@ static void collect_row(Collector *c, unsigned idle, unsigned slot) {
         memset(row, 0, sizeof(*row));
         if (exit_ns)
                 thread_end(c, t, exit_ns, true);
-}
-
-/* The thread that ended a wait. One that is not tracked is entered as observed, with what the kernel side saw of it. NULL if
- * it cannot be named: there is no room, or it came and went while there was none. */
-static Thread *waker_of(Collector *c, const struct prism_wait_key *key, const struct prism_wait_value *value) {
-        Identity id = { .start_boot_ns = key->waker, .number = key->waker_tid };
-        Identity process_id = { .start_boot_ns = value->waker_process_start_ns, .number = value->waker_tgid };
-        Thread *t;
-        Process *p;
-
-        if (key->waker_tid == 0)
-                return registry_thread_by_handle(c->registry, key->waker);
-        t = registry_thread(c->registry, &id);
-        if (t)
-                return t;
-        p = registry_process(c->registry, &process_id);
-        if (!p)
-                p = process_add(c, &process_id, value->waker_user_tgid, value->waker_comm, true);
-        if (!p)
-                return NULL;
-        t = registry_add_thread(c->registry, &id, 0, p);
-        if (!t) {
-                note(c, -ENOMEM);
-                return NULL;
-        }
-        t->tid = value->waker_user_tid;
-        snprintf(t->comm, sizeof(t->comm), "%s", value->waker_comm);
-        return t;
-}
-
-typedef struct WaitEntry {
-        const struct prism_wait_key *key;
-        const struct prism_wait_value *value;
-} WaitEntry;
-
-static int compare_waits(const void *a, const void *b) {
-        const struct prism_wait_key *x = ((const WaitEntry *) a)->key, *y = ((const WaitEntry *) b)->key;
-
-        if (x->thread != y->thread)
-                return x->thread < y->thread ? -1 : 1;
-        return memcmp(&x->resource, &y->resource, sizeof(x->resource));
-}
-
-static void emit_wake(Collector *c, Thread *t, Resource *resource, const WaitEntry *e) {
-        Thread *waker = NULL;
-        BatchWake row;
-
-        if (e->key->waker_kind == PRISM_WAKER_THREAD) {
-                waker = waker_of(c, e->key, e->value);
-                if (waker)
-                        waker->used_ns = waker->process->used_ns = t->row_until_ns;
-        }
-        row = (BatchWake){
-                .ts_ns = clock_unix(&c->clock, t->row_until_ns),
-                .dt_ns = (int64_t) (t->row_until_ns - t->row_from_ns),
-                .waker_thread_key = waker ? waker->key : 0,
-                .waker_kind = waker_kind_name(waker || e->key->waker_kind != PRISM_WAKER_THREAD ? e->key->waker_kind
-                                                                                                : PRISM_WAKER_UNSEEN),
-                .thread_key = t->key,
-                .resource_key = resource->key,
-                .count = e->value->count,
-                .total_ns = e->value->ended_ns,
-        };
-        note(c, batch_add_wake(c->live, &row));
-        if (wanted(c, t->row_from_ns, t->row_until_ns)) {
-                if (waker)
-                        describe_thread(c->recorded, waker, &c->clock, c->epoch);
-                describe_resource(c->recorded, resource, c->epoch);
-                note(c, batch_add_wake(c->recorded, &row));
-        }
-}
-
-static int collect_waits(Collector *c, unsigned idle) {
-        _cleanup_free_ WaitEntry *entries = NULL;
-        const struct prism_wait_key *keys;
-        const struct prism_wait_value *values;
-        size_t n;
-        int r;
-
-        r = probes_drain_waits(c->probes, idle, &keys, &values, &n);
-        if (r < 0)
-                return r;
-        if (n == 0)
-                return 0;
-        entries = calloc(n, sizeof(*entries));
-        if (!entries)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                entries[i] = (WaitEntry){ &keys[i], &values[i] };
-        /* One row for a thread, resource and operation, however many wakers it had. */
-        qsort(entries, n, sizeof(*entries), compare_waits);
-
-        for (size_t i = 0; i < n;) {
-                Thread *t = registry_thread_by_handle(c->registry, entries[i].key->thread);
-                BatchWait sums = { .op = op_name(entries[i].key->resource.op) };
-                Resource *resource;
-                size_t end = i;
-
-                while (end < n && compare_waits(&entries[i], &entries[end]) == 0)
-                        end++;
-                if (!t || t->row_tick != c->tick || t->row_until_ns <= t->row_from_ns) {
-                        if (t && t->live)
-                                losses_count(&c->losses, "collector", "wait-without-interval", end - i);
-                        i = end;
-                        continue;
-                }
-                resource = resource_of(c, t, &entries[i].key->resource, entries[i].value->user_address);
-                if (!resource) {
-                        i = end;
-                        continue;
-                }
-                if (streq(resource->ident, op_name(PRISM_OP_LOST)))
-                        sums.op = op_name(PRISM_OP_LOST);
-                for (; i < end; i++) {
-                        const struct prism_wait_value *v = entries[i].value;
-
-                        sums.count += v->count;
-                        sums.total_ns += v->total_ns;
-                        sums.max_ns = MAX(sums.max_ns, v->max_ns);
-                        for (unsigned bucket = 0; bucket < PRISM_HISTOGRAM_BUCKETS; bucket++)
-                                sums.histogram[bucket] += v->histogram[bucket];
-                        emit_wake(c, t, resource, &entries[i]);
-                }
-                emit_wait(c, t, t->row_from_ns, t->row_until_ns, resource, &sums);
-        }
-        return 0;
-}
-
-static int collect_insteads(Collector *c, unsigned idle) {
-        const struct prism_instead_key *keys;
-        const struct prism_instead_value *values;
-        size_t n;
-        int r;
-
-        r = probes_drain_insteads(c->probes, idle, &keys, &values, &n);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < n; i++) {
-                Thread *t = registry_thread_by_handle(c->registry, keys[i].thread);
-                Process *p;
-
-                if (!t || t->row_tick != c->tick)
-                        continue;
-                p = instead_of(c, keys[i].tgid, keys[i].process_start_ns, values[i].user_tgid, values[i].comm);
-                emit_ran_instead(c, t, t->row_from_ns, t->row_until_ns, p, values[i].total_ns);
-        }
-        return 0;
 }
 
 /* One pass of emit_inflight(). Returns how many states could not be read. */
@@ -811,8 +459,8 @@ static void collect_losses(Collector *c, uint64_t boundary) {
 
                 if (row.count == 0)
                         continue;
-                note(c, batch_add_loss(c->live, &row));
-                note(c, batch_add_loss(c->recorded, &row));
+                note_failure(c, batch_add_loss(c->live, &row));
+                note_failure(c, batch_add_loss(c->recorded, &row));
                 l->reported = l->total;
         }
 }
@@ -854,23 +502,28 @@ int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recor
         c->recorded = recorded;
         c->epoch = c->hooks.epoch(c->hooks.userdata);
         c->tick++;
-        c->futex_names_until_ns = boot_now() + FUTEX_NAMES_TIME_NS;
+        c->names_until_ns = boot_now() + NAMES_TIME_NS;
 
         release_slots(c);
         collector_scan(c);
+        note_failure(c, collect_objects(c, boundary));
         n = MIN(probes_slots(c->probes), c->n_by_slot);
         for (unsigned slot = 0; slot < n; slot++)
                 collect_row(c, idle, slot);
-        note(c, collect_waits(c, idle));
-        note(c, collect_insteads(c, idle));
+        note_failure(c, collect_waits(c, idle));
+        note_failure(c, collect_insteads(c, idle));
+        note_failure(c, collect_calls(c, idle, c->generation_ns, boundary));
+        note_failure(c, collect_disks(c, idle, c->generation_ns, boundary));
+        note_failure(c, collect_cgroups(c, boundary));
         if (flush) {
-                note(c, emit_inflight(c, boundary));
+                note_failure(c, emit_inflight(c, boundary));
                 note_missing(c, boundary);
         }
         end_missing(c, boundary);
+        c->generation_ns = boundary;
         collect_losses(c, boundary);
         if (recorded->n_thread_times > 0 && c->clock_described != c->epoch) {
-                note(c,
+                note_failure(c,
                                 batch_add_clock(recorded,
                                                 &(BatchClock){ (int64_t) boundary, clock_unix(&c->clock, boundary) }));
                 c->clock_described = c->epoch;

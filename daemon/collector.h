@@ -32,6 +32,9 @@ const Clock *collector_clock(const Collector *c);
 /* The owner counts its own losses here too. */
 Losses *collector_losses(Collector *c);
 
+/* Switches the calls tier; rows of coverage follow. -EOPNOTSUPP if this kernel cannot. */
+int collector_set_calls(Collector *c, bool on);
+
 /* Looks for new threads, names and images without waiting for the tick. */
 void collector_scan(Collector *c);
 

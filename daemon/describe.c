@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "describe.h"
 
+#include <netinet/in.h>
+
+#include "object-name.h"
+
 static int add_process(Batch *b, const Process *p, const Clock *clock) {
         return batch_add_process(b,
                         &(BatchProcess){
@@ -38,14 +42,47 @@ static int add_thread(Batch *b, const Thread *t, const Clock *clock) {
                         });
 }
 
+static int add_socket(Batch *b, const Resource *s) {
+        char local[INET6_ADDRSTRLEN], remote[INET6_ADDRSTRLEN];
+        const struct prism_object *o = s->object;
+        _cleanup_free_ char *path = object_path(o);
+        bool inet = s->id.kind == PRISM_KIND_INET;
+
+        if (inet) {
+                object_address(o->family, o->local_address, local, sizeof(local));
+                object_address(o->family, o->remote_address, remote, sizeof(remote));
+        }
+        return batch_add_socket(b,
+                        &(BatchSocket){
+                                        .resource_key = s->key,
+                                        .family = o->family,
+                                        .type = o->type,
+                                        .protocol = o->protocol,
+                                        .state = o->state,
+                                        .netns = o->netns,
+                                        .local_addr = inet ? local : NULL,
+                                        .remote_addr = inet && o->remote_port ? remote : NULL,
+                                        .local_port = o->local_port,
+                                        .remote_port = o->remote_port,
+                                        .path = path,
+                                        .cookie = o->cookie,
+                                        .peer_resource_key = s->peer_key,
+                        });
+}
+
 static int add_resource(Batch *b, const Resource *s) {
-        return batch_add_resource(b,
+        int r;
+
+        r = batch_add_resource(b,
                         &(BatchResource){
                                         .key = s->key,
                                         .kind = s->kind,
                                         .ident = s->ident,
                                         .name = s->name,
                         });
+        if (r >= 0 && s->object)
+                r = add_socket(b, s);
+        return r;
 }
 
 void describe_process(Batch *b, Process *p, const Clock *clock, uint64_t epoch) {

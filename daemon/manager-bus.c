@@ -180,7 +180,7 @@ static void answer_done(Recording *recording, int r, const char *error, void *us
 }
 
 static int method_start_recording(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        const char *name, *calls = "none";
+        const char *name, *calls = NULL;
         uint64_t duration = 0;
         const BusOption options[] = {
                 { "duration", 't', &duration },
@@ -194,12 +194,15 @@ static int method_start_recording(sd_bus_message *message, void *userdata, sd_bu
                 r = bus_read_options(message, options, ELEMENTSOF(options), error);
         if (r < 0)
                 return r;
-        if (streq(calls, "sampled") || streq(calls, "full"))
-                return sd_bus_error_setf(error, PRISM_ERROR_UNSUPPORTED,
-                                "this version records waits only; leave \"calls\" out or say none, not %s", calls);
-        if (!streq(calls, "none"))
+        if (!calls)
+                calls = calls_mode_name(probes_can_count_calls(m->probes) ? CALLS_SAMPLED : CALLS_NONE);
+        else if (calls_mode_from_name(calls) < 0)
                 return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS,
                                 "\"calls\" is none, sampled or full, not \"%s\"", calls);
+        else if (!streq(calls, "none") && !probes_can_count_calls(m->probes))
+                return sd_bus_error_set(error, PRISM_ERROR_UNSUPPORTED,
+                                "this kernel cannot count system calls; leave \"calls\" out or say none, and see "
+                                "prismctl status for the reason");
         if (duration > 3650ULL * 24 * 3600 * NSEC_PER_SEC)
                 return sd_bus_error_set(error, PRISM_ERROR_INVALID_ARGS,
                                 "\"duration\" is in nanoseconds and at most ten years");
@@ -450,6 +453,9 @@ static int method_get_status(sd_bus_message *message, void *userdata, sd_bus_err
                                 "StorePath", "s", m->database, "StoreBytes", "t", recorder_store_bytes(m->recorder),
                                 "StoreState", "s", recorder_store_state(m->recorder), "StartTime", "t",
                                 (uint64_t) m->start_ns);
+        if (r >= 0)
+                r = sd_bus_message_append(
+                                reply, "{sv}", "Calls", "s", calls_mode_name(recorder_calls(m->recorder)));
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "CpuTime", "t", cpu_time_ns(),
                                 "BpfMapBytes", "t", probes_map_bytes(m->probes), "ResidentBytes", "t", resident_bytes(),

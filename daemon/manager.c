@@ -15,6 +15,8 @@
 #include "server.h"
 
 #define TICK_USEC USEC_PER_SEC
+/* How early a tick may be and still count as the second that it ends. */
+#define TICK_SLACK_NS (200 * NSEC_PER_MSEC)
 /* States in flight are written out at least so often, so that no row is much longer. */
 #define FLUSH_EVERY_NS (60 * NSEC_PER_SEC)
 /* Rare events are looked at this long after the first of a burst. */
@@ -472,6 +474,34 @@ int manager_untrack(Manager *m, Target *t, sd_bus_error *error) {
         return 0;
 }
 
+/* ---- The calls tier ---- */
+
+/* Sampled, it is on for a tick in so many. */
+#define CALLS_SAMPLE_TICKS 10
+
+/* Switches it as the running recordings want it. */
+static void update_calls(Manager *m) {
+        CallsMode mode = recorder_calls(m->recorder);
+        uint64_t now = boot_now(), on_for = now - m->calls_since_ns;
+        bool on;
+        int r;
+
+        if (mode == CALLS_NONE || m->calls_since_ns == 0)
+                on = mode != CALLS_NONE;
+        else if (mode == CALLS_FULL || on_for + TICK_SLACK_NS < NSEC_PER_SEC)
+                on = true;
+        else
+                on = on_for + TICK_SLACK_NS >= CALLS_SAMPLE_TICKS * NSEC_PER_SEC;
+
+        if (mode == CALLS_NONE)
+                m->calls_since_ns = 0;
+        else if (on && (m->calls_since_ns == 0 || on_for + TICK_SLACK_NS >= CALLS_SAMPLE_TICKS * NSEC_PER_SEC))
+                m->calls_since_ns = now;
+        r = collector_set_calls(m->collector, on);
+        if (r < 0 && r != -EOPNOTSUPP)
+                log_warning("cannot count system calls: %s", strerror(-r));
+}
+
 /* ---- Recordings ---- */
 
 int manager_record_start(Manager *m, const char *name, const char *calls, uint64_t duration_ns, recorder_answer answer,
@@ -503,6 +533,7 @@ int manager_record_start(Manager *m, const char *name, const char *calls, uint64
                                 clock_unix(collector_clock(m->collector), boundary), answer, userdata, &recording);
         if (r < 0)
                 return r;
+        update_calls(m);
         log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_RECORDING_STARTED, .recording = name },
                         "recording \"%s\" started", name);
         return 0;
@@ -545,6 +576,7 @@ int manager_record_delete(
 }
 
 static void on_recording_changed(Recording *recording, void *userdata) {
+        update_calls(userdata);
         manager_bus_recording_changed(userdata, recording);
 }
 
@@ -615,6 +647,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
                 remove_ended_targets(m);
         } else if (m->n_live > 0 || m->ticks % RESCAN_EVERY_TICKS == 0)
                 (void) manager_collect(m, false, NULL);
+        update_calls(m);
         log_losses(m);
         log_catch_up();
         notify_status(m);

@@ -52,6 +52,7 @@ struct Manager {
 
         sd_event_source *tick_timer, *scan_timer, *events_source;
         uint64_t ticks;
+        uint64_t calls_since_ns; /* when the calls tier was last switched on; 0: no recording wants it */
         uint64_t last_flush_ns;
         uint64_t logged_losses;
         char status[128]; /* as systemd was told last */

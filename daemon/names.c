@@ -32,6 +32,7 @@ static const char *const kinds[_PRISM_KIND_MAX] = {
         [PRISM_KIND_TIMER] = "timer",
         [PRISM_KIND_CHILD] = "child",
         [PRISM_KIND_SIGNAL] = "signal",
+        [PRISM_KIND_SOCKET] = "socket",
         [PRISM_KIND_OTHER] = "other",
 };
 
@@ -51,6 +52,60 @@ static const char *const named_ops[_PRISM_OP_MAX - PRISM_OP_NAMED] = {
         [PRISM_OP_EXIT - PRISM_OP_NAMED] = "exit",
         [PRISM_OP_LOST - PRISM_OP_NAMED] = "lost",
         [PRISM_OP_UNKNOWN - PRISM_OP_NAMED] = "unknown",
+        [PRISM_OP_FUTEX_WAKE - PRISM_OP_NAMED] = "wake",
+        [PRISM_OP_FILE - PRISM_OP_NAMED] = "file",
+        [PRISM_OP_SWAP - PRISM_OP_NAMED] = "swap",
+        [PRISM_OP_RECLAIM - PRISM_OP_NAMED] = "reclaim",
+        [PRISM_OP_RECLAIM_CGROUP - PRISM_OP_NAMED] = "reclaim_cgroup",
+        [PRISM_OP_MUTEX - PRISM_OP_NAMED] = "mutex",
+        [PRISM_OP_RWSEM_READ - PRISM_OP_NAMED] = "rwsem_read",
+        [PRISM_OP_RWSEM_WRITE - PRISM_OP_NAMED] = "rwsem_write",
+        [PRISM_OP_RT_LOCK - PRISM_OP_NAMED] = "rt_lock",
+        [PRISM_OP_PERCPU_RWSEM_READ - PRISM_OP_NAMED] = "percpu_rwsem_read",
+        [PRISM_OP_PERCPU_RWSEM_WRITE - PRISM_OP_NAMED] = "percpu_rwsem_write",
+        [PRISM_OP_LOCK - PRISM_OP_NAMED] = "lock",
+        [PRISM_OP_SUBMIT - PRISM_OP_NAMED] = "submit",
+        [PRISM_OP_COMPLETE - PRISM_OP_NAMED] = "complete",
+};
+
+/* Calls that do the same are one operation, which has the name of the first. */
+static const char *const same_calls[][12] = {
+        { "read", "pread64", "readv", "preadv", "preadv2" },
+        { "write", "pwrite64", "writev", "pwritev", "pwritev2" },
+        { "receive", "recvfrom", "recv", "recvmsg", "recvmmsg", "recvmmsg_time64" },
+        { "send", "sendto", "sendmsg", "sendmmsg" },
+        { "accept", "accept4" },
+        { "open", "openat", "openat2", "creat" },
+        { "rename", "renameat", "renameat2" },
+        { "truncate", "truncate64", "ftruncate", "ftruncate64" },
+        { "getdents", "getdents64" },
+        { "unlink", "unlinkat" },
+        { "mkdir", "mkdirat" },
+        { "link", "linkat" },
+        { "symlink", "symlinkat" },
+        { "readlink", "readlinkat" },
+        { "access", "faccessat", "faccessat2" },
+        { "stat", "lstat", "fstat", "stat64", "lstat64", "fstat64", "newfstatat", "fstatat64", "statx" },
+        { "statfs", "fstatfs", "statfs64", "fstatfs64" },
+        { "chmod", "fchmod", "fchmodat", "fchmodat2" },
+        { "chown", "fchown", "lchown", "fchownat", "chown32", "fchown32", "lchown32" },
+        { "utimensat", "utimensat_time64", "utime", "utimes", "futimesat" },
+        { "execve", "execveat" },
+        { "lseek", "_llseek" },
+        { "fcntl", "fcntl64" },
+        { "sendfile", "sendfile64" },
+        { "fadvise64", "fadvise64_64" },
+        { "epoll_wait", "epoll_pwait", "epoll_pwait2" },
+        { "poll", "ppoll", "ppoll_time64" },
+        { "select", "pselect6", "_newselect", "pselect6_time64" },
+        { "io_getevents", "io_pgetevents", "io_pgetevents_time64" },
+        { "clock_nanosleep", "clock_nanosleep_time64" },
+        { "rt_sigtimedwait", "rt_sigtimedwait_time64" },
+        { "semop", "semtimedop", "semtimedop_time64" },
+        { "mq_timedsend", "mq_timedsend_time64" },
+        { "mq_timedreceive", "mq_timedreceive_time64" },
+        { "timerfd_settime", "timerfd_settime64" },
+        { "timerfd_gettime", "timerfd_gettime64" },
 };
 
 static const char *const wakers[] = {
@@ -70,6 +125,13 @@ static const char *const reasons[_PRISM_LOSS_MAX] = {
         [PRISM_LOSS_MISSED_SWITCH] = "missed-switch",
         [PRISM_LOSS_MISSED_WAKE] = "missed-wake",
         [PRISM_LOSS_EVENT_FULL] = "event-buffer-full",
+        [PRISM_LOSS_CALL_FULL] = "call-map-full",
+        [PRISM_LOSS_CALL_BUSY] = "call-map-busy",
+        [PRISM_LOSS_OBJECT_FULL] = "object-map-full",
+        [PRISM_LOSS_REQUEST_FULL] = "block-request-map-full",
+        [PRISM_LOSS_DISK_FULL] = "disk-map-full",
+        [PRISM_LOSS_DISK_BUSY] = "disk-map-busy",
+        [PRISM_LOSS_MAPPING] = "mapping-busy",
 };
 
 static const char *const follows[] = {
@@ -91,17 +153,47 @@ const char *kind_name(unsigned kind) {
         return kind < _PRISM_KIND_MAX ? kinds[kind] : "other";
 }
 
-const char *op_name(unsigned op) {
+static const char *syscall_name(unsigned op) {
         unsigned number = op & ~(unsigned) PRISM_OP_COMPAT;
 
-        if (op >= PRISM_OP_NAMED)
-                return op < _PRISM_OP_MAX ? named_ops[op - PRISM_OP_NAMED] : "unknown";
         if (op & PRISM_OP_COMPAT) {
                 if (number < ELEMENTSOF(syscalls_32) && syscalls_32[number])
                         return syscalls_32[number];
         } else if (number < ELEMENTSOF(syscalls_64) && syscalls_64[number])
                 return syscalls_64[number];
         return unnamed_syscall(number);
+}
+
+/* Looked up once for each number. Main thread only. */
+static const char *syscall_word(unsigned op) {
+        static const char *words[PRISM_OP_NAMED];
+        const char *name;
+
+        if (words[op])
+                return words[op];
+        name = syscall_name(op);
+        for (size_t i = 0; i < ELEMENTSOF(same_calls) && !words[op]; i++)
+                for (size_t k = 1; k < ELEMENTSOF(same_calls[i]) && same_calls[i][k]; k++)
+                        if (streq(name, same_calls[i][k]))
+                                words[op] = same_calls[i][0];
+        if (!words[op])
+                words[op] = name;
+        return words[op];
+}
+
+const char *op_name(unsigned kind, unsigned op) {
+        const char *word;
+
+        if (op >= PRISM_OP_NAMED)
+                return op < _PRISM_OP_MAX ? named_ops[op - PRISM_OP_NAMED] : "unknown";
+        word = syscall_word(op);
+        if (kind == PRISM_KIND_UNIX || kind == PRISM_KIND_INET || kind == PRISM_KIND_SOCKET) {
+                if (streq(word, "read"))
+                        return "receive";
+                if (streq(word, "write"))
+                        return "send";
+        }
+        return word;
 }
 
 const char *waker_kind_name(unsigned kind) {

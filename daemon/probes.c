@@ -7,9 +7,18 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 
 #include PRISM_SKELETON
 
@@ -20,6 +29,12 @@
 #define ITERATOR_CHUNK 65536
 #define ITERATOR_TRIES_MAX 1000
 #define UNMARK_TRIES_MAX 10
+/* As many as the map `objects` has. */
+#define OBJECTS 8192
+/* Room for calls, as a share of that for waits. */
+#define CALLS_SHARE 2
+/* Different (submitter, cgroup, device, partition, operation) of block requests a tick, of the whole host. */
+#define DISKS 4096
 
 enum {
         PART_SWITCH,
@@ -28,6 +43,14 @@ enum {
         PART_LIFE,
         PART_TIMER_WAKES,
         PART_SHARED_FUTEX,
+        PART_FILE_KINDS,
+        PART_PAGE_FAULT,
+        PART_KERNEL_LOCK,
+        PART_RECLAIM,
+        PART_CGROUP_RECLAIM,
+        PART_URING,
+        PART_CALLS,
+        PART_BLOCK,
         _PART_MAX,
 };
 
@@ -40,7 +63,7 @@ struct Probes {
         struct prism_thread_info *infos; /* [limits.threads], mapped */
         struct prism_thread_time *times; /* [2 * limits.threads], mapped */
         size_t infos_bytes, times_bytes;
-        int wait_fds[2], instead_fds[2];
+        int wait_fds[2], instead_fds[2], call_fds[2], disk_fds[2];
         unsigned n_free_slots; /* an estimate: the kernel side pops them */
 
         struct ring_buffer *events;
@@ -51,7 +74,60 @@ struct Probes {
         struct prism_wait_value *wait_values;
         struct prism_instead_key *instead_keys;
         struct prism_instead_value *instead_values;
+        struct prism_call_key *call_keys;
+        struct prism_call_value *call_values;
+        struct prism_object_key *object_keys;
+        struct prism_object *objects;
+        struct prism_disk_key *disk_keys;
+        struct prism_disk_value *disk_values;
+        bool calls;
 };
+
+/* Programs that a kernel may lack. The part is unavailable without them, the rest goes on. */
+typedef struct Optional {
+        const char *program, *tracepoint;
+        unsigned part;
+        const char *consequence;
+        bool on_demand; /* attached by probes_set_calls() */
+} Optional;
+
+static const Optional optional_programs[] = {
+        { "sched_migrate_task", "sched_migrate_task", PART_MIGRATION,
+                        "who ran instead is asked only of the CPU on which a wait for the CPU ended", false },
+        { "task_newtask", "task_newtask", PART_LIFE,
+                        "new threads are found once a minute only, and children not at all", false },
+        { "task_rename", "task_rename", PART_LIFE, "changes of thread names are not followed", false },
+        { "sched_process_exec", "sched_process_exec", PART_LIFE, "new program images are not noticed", false },
+        { "page_fault_user", "page_fault_user", PART_PAGE_FAULT, "page faults do not say which file they read", false },
+        { "page_fault_kernel", "page_fault_kernel", PART_PAGE_FAULT,
+                        "page faults inside system calls do not say which file they read", false },
+        { "contention_begin", "contention_begin", PART_KERNEL_LOCK,
+                        "kernel locks are told by the system call only, not by their kind (5.19)", false },
+        { "contention_end", "contention_end", PART_KERNEL_LOCK,
+                        "kernel locks are told by the system call only, not by their kind (5.19)", false },
+        { "direct_reclaim_begin", "mm_vmscan_direct_reclaim_begin", PART_RECLAIM,
+                        "waits for memory to be freed are charged to what the thread did then", false },
+        { "direct_reclaim_end", "mm_vmscan_direct_reclaim_end", PART_RECLAIM,
+                        "waits for memory to be freed are charged to what the thread did then", false },
+        { "cgroup_reclaim_begin", "mm_vmscan_memcg_reclaim_begin", PART_CGROUP_RECLAIM,
+                        "waits for memory of a cgroup to be freed are charged to what the thread did then: this "
+                        "kernel has no memory controller",
+                        false },
+        { "cgroup_reclaim_end", "mm_vmscan_memcg_reclaim_end", PART_CGROUP_RECLAIM,
+                        "waits for memory of a cgroup to be freed are charged to what the thread did then: this "
+                        "kernel has no memory controller",
+                        false },
+        { "io_uring_submit", "io_uring_submit_req", PART_URING, "requests to io_uring are not counted (6.1)", false },
+        { "io_uring_complete", "io_uring_complete", PART_URING, "completions of io_uring are not counted", false },
+        { "block_rq_complete", "block_rq_complete", PART_BLOCK, "requests to disks are not counted", false },
+        { "block_rq_merge", "block_rq_merge", PART_BLOCK, "requests to disks are not counted", false },
+        { "sys_enter", "sys_enter", PART_CALLS, "system calls that do not block are not counted", true },
+        { "sys_exit", "sys_exit", PART_CALLS, "system calls that do not block are not counted", true },
+};
+
+static unsigned calls_limit(const Probes *p) {
+        return p->limits.waits / CALLS_SHARE;
+}
 
 _printf_(4, 5) static void part_set(Probes *p, unsigned part, PartState state, const char *format, ...) {
         va_list ap;
@@ -151,6 +227,9 @@ static void probes_settle(Probes *p, const struct btf *btf) {
         p->own_pid_namespace = s->pid_namespace != HOST_PID_NAMESPACE;
 
         s->has_prev_state = tracepoint_arguments(btf, "sched_switch") >= 4;
+        s->has_page_fault = tracepoint_arguments(btf, "page_fault_user") >= 0;
+        if (getrandom(&s->secret, sizeof(s->secret), 0) < 0)
+                s->secret = boot_now();
         s->has_find_vma = btf__find_by_name_kind(btf, "bpf_find_vma", BTF_KIND_FUNC) > 0;
         if (!s->has_find_vma)
                 part_set(p, PART_SHARED_FUTEX, PART_DEGRADED,
@@ -228,31 +307,99 @@ static int map_array(struct bpf_map *map, size_t element, size_t n, void **ret, 
         return 0;
 }
 
-/* Attaches one program. A missing one disables its part only, unless nothing works without it. */
-static int attach(Probes *p, struct bpf_program *program, struct bpf_link **ret_link, unsigned part, bool needed,
-                const char *consequence, char **ret_error) {
+/* Attaches one program. */
+static int attach(struct bpf_program *program, struct bpf_link **ret_link, char **ret_error) {
         struct bpf_link *link;
         int r;
 
-        if (!program || !bpf_program__autoload(program)) {
-                part_set(p, part, PART_UNAVAILABLE, "%s: this kernel has no such tracepoint", consequence);
-                return 0;
-        }
         link = bpf_program__attach(program);
         if (!link) {
                 r = -errno;
-                if (needed) {
-                        if (ret_error &&
-                                        asprintf(ret_error, "cannot attach %s: %s", bpf_program__name(program),
-                                                        strerror(-r)) < 0)
-                                *ret_error = NULL;
-                        return r;
-                }
-                part_set(p, part, PART_UNAVAILABLE, "%s: %s", consequence, strerror(-r));
-                return 0;
+                if (ret_error &&
+                                asprintf(ret_error, "cannot attach %s: %s", bpf_program__name(program), strerror(-r)) <
+                                                0)
+                        *ret_error = NULL;
+                return r;
         }
         *ret_link = link;
         return 0;
+}
+
+/* Where the skeleton keeps the link of a program. */
+static struct bpf_link **link_of(Probes *p, const char *program) {
+        const struct bpf_object_skeleton *s = p->skeleton->skeleton;
+
+        for (int i = 0; i < s->prog_cnt; i++)
+                if (streq(s->progs[i].name, program))
+                        return s->progs[i].link;
+        return NULL;
+}
+
+/* Where a request to a disk begins: the program for it, as the kernel has it since 6.5, or the one that sees the bio for
+ * which a request is made. */
+static const char *const block_beginnings[] = { "block_io_start", "block_getrq" };
+
+static void choose_block_beginning(Probes *p, const struct btf *btf) {
+        bool found = p->parts[PART_BLOCK].state == PART_UNAVAILABLE;
+
+        for (size_t i = 0; i < ELEMENTSOF(block_beginnings); i++) {
+                bool use = !found && tracepoint_arguments(btf, block_beginnings[i]) >= 0;
+
+                (void) bpf_program__set_autoload(
+                                bpf_object__find_program_by_name(p->skeleton->obj, block_beginnings[i]), use);
+                found = found || use;
+        }
+        if (!found)
+                part_set(p, PART_BLOCK, PART_UNAVAILABLE,
+                                "requests to disks are not counted: this kernel has no tracepoint where they begin");
+}
+
+static void attach_block_beginning(Probes *p) {
+        for (size_t i = 0; i < ELEMENTSOF(block_beginnings); i++) {
+                struct bpf_program *program = bpf_object__find_program_by_name(p->skeleton->obj, block_beginnings[i]);
+                int r;
+
+                if (!bpf_program__autoload(program))
+                        continue;
+                r = attach(program, link_of(p, block_beginnings[i]), NULL);
+                if (r < 0)
+                        part_set(p, PART_BLOCK, PART_UNAVAILABLE, "requests to disks are not counted: %s",
+                                        strerror(-r));
+        }
+}
+
+/* Those that this kernel has no tracepoint for are not loaded. */
+static void choose_programs(Probes *p, const struct btf *btf) {
+        for (size_t i = 0; i < ELEMENTSOF(optional_programs); i++) {
+                const Optional *o = &optional_programs[i];
+                struct bpf_program *program = bpf_object__find_program_by_name(p->skeleton->obj, o->program);
+                int64_t member;
+
+                if (program && tracepoint_arguments(btf, o->tracepoint) >= 0 &&
+                                (!streq(o->program, "sched_migrate_task") ||
+                                                member_offset(btf, "sched_entity", "cfs_rq", &member) >= 0))
+                        continue;
+                part_set(p, o->part, PART_UNAVAILABLE, "%s: this kernel has no tracepoint %s", o->consequence,
+                                o->tracepoint);
+                if (program)
+                        (void) bpf_program__set_autoload(program, false);
+        }
+        choose_block_beginning(p, btf);
+}
+
+static void attach_optional(Probes *p) {
+        for (size_t i = 0; i < ELEMENTSOF(optional_programs); i++) {
+                const Optional *o = &optional_programs[i];
+                struct bpf_program *program = bpf_object__find_program_by_name(p->skeleton->obj, o->program);
+                struct bpf_link **link = link_of(p, o->program);
+                int r;
+
+                if (o->on_demand || !program || !link || !bpf_program__autoload(program))
+                        continue;
+                r = attach(program, link, NULL);
+                if (r < 0)
+                        part_set(p, o->part, PART_UNAVAILABLE, "%s: %s", o->consequence, strerror(-r));
+        }
 }
 
 static int handle_event(void *userdata, void *data, size_t size) {
@@ -264,6 +411,38 @@ static int handle_event(void *userdata, void *data, size_t size) {
 }
 
 static int run_iterator(struct bpf_program *program, uint32_t pid, char **ret_data, size_t *ret_size);
+
+/* Shows the kernel side one file of each kind that has no mark of its own, so that it knows their operations. */
+static void learn_kinds(Probes *p) {
+        struct prism_control *c = &p->skeleton->bss->control;
+        struct io_uring_params params = {};
+        _cleanup_free_ char *data = NULL;
+        sigset_t signals;
+        size_t size;
+        int r;
+
+        sigemptyset(&signals);
+        c->file_descriptors[PRISM_FILE_EPOLL] = epoll_create1(EPOLL_CLOEXEC);
+        c->file_descriptors[PRISM_FILE_EVENTFD] = eventfd(0, EFD_CLOEXEC);
+        c->file_descriptors[PRISM_FILE_TIMERFD] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+        c->file_descriptors[PRISM_FILE_SIGNALFD] = signalfd(-1, &signals, SFD_CLOEXEC);
+        c->file_descriptors[PRISM_FILE_INOTIFY] = inotify_init1(IN_CLOEXEC);
+        /* May be switched off for the whole host: then nobody has one. */
+        c->file_descriptors[PRISM_FILE_IO_URING] = (int) syscall(SYS_io_uring_setup, 1U, &params);
+
+        r = run_iterator(p->skeleton->progs.iter_kinds, (uint32_t) getpid(), &data, &size);
+        for (unsigned i = 0; i < _PRISM_FILE_MAX; i++) {
+                if (c->file_descriptors[i] >= 0)
+                        close(c->file_descriptors[i]);
+                if (r >= 0 && c->file_descriptors[i] >= 0 && c->file_operations[i] == 0)
+                        r = -ENOENT;
+                c->file_descriptors[i] = -1;
+        }
+        if (r < 0)
+                part_set(p, PART_FILE_KINDS, PART_DEGRADED,
+                                "epoll, eventfd, timerfd, signalfd and inotify files are shown as other: %s",
+                                strerror(-r));
+}
 
 static int load_error(int r, char **ret_error) {
         const char *help;
@@ -285,7 +464,6 @@ static int load_error(int r, char **ret_error) {
 
 static int probes_load(Probes *p, char **ret_error) {
         struct btf *btf;
-        int64_t member;
         int r, cpus;
 
         btf = btf__load_vmlinux_btf();
@@ -299,10 +477,7 @@ static int probes_load(Probes *p, char **ret_error) {
                 return load_error(r, ret_error);
         }
         probes_settle(p, btf);
-        if (p->skeleton->progs.sched_migrate_task &&
-                        (tracepoint_arguments(btf, "sched_migrate_task") < 0 ||
-                                        member_offset(btf, "sched_entity", "cfs_rq", &member) < 0))
-                bpf_program__set_autoload(p->skeleton->progs.sched_migrate_task, false);
+        choose_programs(p, btf);
         btf__free(btf);
 
         cpus = libbpf_num_possible_cpus();
@@ -324,6 +499,12 @@ static int probes_load(Probes *p, char **ret_error) {
                                 sizeof(struct prism_instead_key), sizeof(struct prism_instead_value),
                                 p->limits.insteads, p->instead_fds);
         if (r >= 0)
+                r = generations_fill(p->skeleton->maps.call_generations, "prism_call", sizeof(struct prism_call_key),
+                                sizeof(struct prism_call_value), calls_limit(p), p->call_fds);
+        if (r >= 0)
+                r = generations_fill(p->skeleton->maps.disk_generations, "prism_disk", sizeof(struct prism_disk_key),
+                                sizeof(struct prism_disk_value), DISKS, p->disk_fds);
+        if (r >= 0)
                 r = map_array(p->skeleton->maps.thread_info, sizeof(struct prism_thread_info), p->limits.threads,
                                 (void **) &p->infos, &p->infos_bytes);
         if (r >= 0)
@@ -337,6 +518,7 @@ static int probes_load(Probes *p, char **ret_error) {
                 return load_error(-errno, ret_error);
 
         p->skeleton->bss->control.generation_start_ns[0] = boot_now();
+        learn_kinds(p);
         if (p->own_pid_namespace) {
                 char *data = NULL;
                 size_t size;
@@ -357,6 +539,14 @@ int probes_new(const ProbesLimits *limits, Probes **ret, char **ret_error) {
                 [PART_LIFE] = "follow-children",
                 [PART_TIMER_WAKES] = "interrupt-wakes",
                 [PART_SHARED_FUTEX] = "shared-futexes",
+                [PART_FILE_KINDS] = "file-kinds",
+                [PART_PAGE_FAULT] = "page-fault-files",
+                [PART_KERNEL_LOCK] = "kernel-locks",
+                [PART_RECLAIM] = "reclaim",
+                [PART_CGROUP_RECLAIM] = "cgroup-reclaim",
+                [PART_URING] = "io_uring-requests",
+                [PART_CALLS] = "calls",
+                [PART_BLOCK] = "block-io",
         };
         _cleanup_(probes_freep) Probes *p = NULL;
         struct prism_bpf *s;
@@ -367,6 +557,7 @@ int probes_new(const ProbesLimits *limits, Probes **ret, char **ret_error) {
                 return -ENOMEM;
         p->limits = *limits;
         p->wait_fds[0] = p->wait_fds[1] = p->instead_fds[0] = p->instead_fds[1] = -1;
+        p->call_fds[0] = p->call_fds[1] = p->disk_fds[0] = p->disk_fds[1] = -1;
         for (unsigned i = 0; i < _PART_MAX; i++)
                 p->parts[i].name = names[i];
 
@@ -374,7 +565,14 @@ int probes_new(const ProbesLimits *limits, Probes **ret, char **ret_error) {
         p->wait_values = calloc(limits->waits, sizeof(*p->wait_values));
         p->instead_keys = calloc(limits->insteads, sizeof(*p->instead_keys));
         p->instead_values = calloc(limits->insteads, sizeof(*p->instead_values));
-        if (!p->wait_keys || !p->wait_values || !p->instead_keys || !p->instead_values)
+        p->call_keys = calloc(limits->waits / CALLS_SHARE, sizeof(*p->call_keys));
+        p->call_values = calloc(limits->waits / CALLS_SHARE, sizeof(*p->call_values));
+        p->object_keys = calloc(OBJECTS, sizeof(*p->object_keys));
+        p->objects = calloc(OBJECTS, sizeof(*p->objects));
+        p->disk_keys = calloc(DISKS, sizeof(*p->disk_keys));
+        p->disk_values = calloc(DISKS, sizeof(*p->disk_values));
+        if (!p->wait_keys || !p->wait_values || !p->instead_keys || !p->instead_values || !p->call_keys ||
+                        !p->call_values || !p->object_keys || !p->objects || !p->disk_keys || !p->disk_values)
                 return -ENOMEM;
 
         libbpf_set_print(silent);
@@ -383,29 +581,18 @@ int probes_new(const ProbesLimits *limits, Probes **ret, char **ret_error) {
                 return r;
 
         s = p->skeleton;
-        r = attach(p, s->progs.sched_switch, &s->links.sched_switch, PART_SWITCH, true, "", ret_error);
+        r = attach(s->progs.sched_switch, &s->links.sched_switch, ret_error);
         if (r < 0)
                 return r;
 #ifdef PRISM_WITHOUT_WAKING
         part_set(p, PART_WAKE, PART_UNAVAILABLE, "left out of this build, to test that it is noticed");
 #else
-        r = attach(p, s->progs.sched_waking, &s->links.sched_waking, PART_WAKE, true, "", ret_error);
+        r = attach(s->progs.sched_waking, &s->links.sched_waking, ret_error);
         if (r < 0)
                 return r;
 #endif
-        r = attach(p, s->progs.sched_migrate_task, &s->links.sched_migrate_task, PART_MIGRATION, false,
-                        "who ran instead is asked only of the CPU on which a wait for the CPU ended", ret_error);
-        if (r >= 0)
-                r = attach(p, s->progs.task_newtask, &s->links.task_newtask, PART_LIFE, false,
-                                "new threads are found once a minute only, and children not at all", ret_error);
-        if (r >= 0)
-                r = attach(p, s->progs.task_rename, &s->links.task_rename, PART_LIFE, false,
-                                "changes of thread names are not followed", ret_error);
-        if (r >= 0)
-                r = attach(p, s->progs.sched_process_exec, &s->links.sched_process_exec, PART_LIFE, false,
-                                "new program images are not noticed", ret_error);
-        if (r < 0)
-                return r;
+        attach_optional(p);
+        attach_block_beginning(p);
 
         *ret = TAKE_PTR(p);
         return 0;
@@ -424,12 +611,22 @@ Probes *probes_free(Probes *p) {
                         close(p->wait_fds[i]);
                 if (p->instead_fds[i] >= 0)
                         close(p->instead_fds[i]);
+                if (p->call_fds[i] >= 0)
+                        close(p->call_fds[i]);
+                if (p->disk_fds[i] >= 0)
+                        close(p->disk_fds[i]);
         }
         prism_bpf__destroy(p->skeleton);
         free(p->wait_keys);
         free(p->wait_values);
         free(p->instead_keys);
         free(p->instead_values);
+        free(p->call_keys);
+        free(p->call_values);
+        free(p->object_keys);
+        free(p->objects);
+        free(p->disk_keys);
+        free(p->disk_values);
         free(p);
         return NULL;
 }
@@ -449,7 +646,16 @@ uint64_t probes_map_bytes(const Probes *p) {
         uint64_t wait = sizeof(struct prism_wait_key) + sizeof(struct prism_wait_value) + 48 + 16;
         uint64_t instead = sizeof(struct prism_instead_key) + sizeof(struct prism_instead_value) + 48 + 16;
 
-        return p->infos_bytes + p->times_bytes + 2 * (wait * p->limits.waits + instead * p->limits.insteads) +
+        uint64_t call = sizeof(struct prism_call_key) + sizeof(struct prism_call_value) + 48 + 16;
+        uint64_t object = sizeof(struct prism_object_key) + sizeof(struct prism_object) + 48 + 16;
+        uint64_t disk = sizeof(struct prism_disk_key) + sizeof(struct prism_disk_value) + 48 + 16;
+        /* The map of those in flight has one value more, what is known of the submitter. */
+        uint64_t request = 8 + sizeof(struct prism_disk_key) + 40 + 48 + 16;
+
+        return p->infos_bytes + p->times_bytes +
+                        2 * (wait * p->limits.waits + instead * p->limits.insteads + call * calls_limit(p)) +
+                        object * OBJECTS + 2 * disk * DISKS +
+                        request * bpf_map__max_entries(p->skeleton->maps.requests) +
                         bpf_map__max_entries(p->skeleton->maps.events) + 4ULL * p->limits.threads;
 }
 
@@ -658,6 +864,76 @@ int probes_drain_insteads(Probes *p, unsigned idle, const struct prism_instead_k
         *ret_values = p->instead_values;
         return drain(p->instead_fds[idle], p->instead_keys, sizeof(*p->instead_keys), p->instead_values,
                         sizeof(*p->instead_values), p->limits.insteads, ret_n);
+}
+
+int probes_drain_calls(Probes *p, unsigned idle, const struct prism_call_key **ret_keys,
+                const struct prism_call_value **ret_values, size_t *ret_n) {
+        *ret_keys = p->call_keys;
+        *ret_values = p->call_values;
+        return drain(p->call_fds[idle], p->call_keys, sizeof(*p->call_keys), p->call_values, sizeof(*p->call_values),
+                        calls_limit(p), ret_n);
+}
+
+int probes_drain_objects(Probes *p, const struct prism_object_key **ret_keys, const struct prism_object **ret_objects,
+                size_t *ret_n) {
+        *ret_keys = p->object_keys;
+        *ret_objects = p->objects;
+        return drain(bpf_map__fd(p->skeleton->maps.objects), p->object_keys, sizeof(*p->object_keys), p->objects,
+                        sizeof(*p->objects), OBJECTS, ret_n);
+}
+
+int probes_drain_disks(Probes *p, unsigned idle, const struct prism_disk_key **ret_keys,
+                const struct prism_disk_value **ret_values, size_t *ret_n) {
+        *ret_keys = p->disk_keys;
+        *ret_values = p->disk_values;
+        return drain(p->disk_fds[idle], p->disk_keys, sizeof(*p->disk_keys), p->disk_values, sizeof(*p->disk_values),
+                        DISKS, ret_n);
+}
+
+int probes_look_at_files(Probes *p, uint32_t pid) {
+        _cleanup_free_ char *data = NULL;
+        size_t size;
+        int r;
+
+        r = run_iterator(p->skeleton->progs.iter_files, pid, &data, &size);
+        return r == -ESRCH ? 0 : r;
+}
+
+bool probes_calls(const Probes *p) {
+        return p->calls;
+}
+
+bool probes_can_count_calls(const Probes *p) {
+        return p->parts[PART_CALLS].state != PART_UNAVAILABLE;
+}
+
+int probes_set_calls(Probes *p, bool on) {
+        static const char *const programs[] = { "sys_exit", "sys_enter" };
+        int r = 0;
+
+        if (on == p->calls)
+                return 0;
+        if (on && !probes_can_count_calls(p))
+                return -EOPNOTSUPP;
+        if (on)
+                /* A call that began the last time does not end now. */
+                p->skeleton->bss->control.calls_epoch++;
+        for (size_t i = 0; i < ELEMENTSOF(programs); i++) {
+                struct bpf_link **link = link_of(p, programs[i]);
+
+                if (!on) {
+                        bpf_link__destroy(*link);
+                        *link = NULL;
+                } else if (r >= 0)
+                        r = attach(bpf_object__find_program_by_name(p->skeleton->obj, programs[i]), link, NULL);
+        }
+        if (r < 0) {
+                p->calls = true;
+                (void) probes_set_calls(p, false);
+                return r;
+        }
+        p->calls = on;
+        return 0;
 }
 
 int probes_inflight(Probes *p, struct prism_inflight **ret, size_t *ret_n) {

@@ -10,7 +10,7 @@ typedef struct Probes Probes;
 
 typedef struct ProbesLimits {
         unsigned threads;  /* tracked at a time */
-        unsigned waits;    /* different (thread, resource, operation, waker) a tick */
+        unsigned waits;    /* different (thread, resource, operation, waker) a tick; and half as many calls */
         unsigned insteads; /* different (thread, process that ran instead) a tick */
 } ProbesLimits;
 
@@ -67,6 +67,22 @@ int probes_drain_waits(Probes *p, unsigned idle, const struct prism_wait_key **r
                 const struct prism_wait_value **ret_values, size_t *ret_n);
 int probes_drain_insteads(Probes *p, unsigned idle, const struct prism_instead_key **ret_keys,
                 const struct prism_instead_value **ret_values, size_t *ret_n);
+
+int probes_drain_calls(Probes *p, unsigned idle, const struct prism_call_key **ret_keys,
+                const struct prism_call_value **ret_values, size_t *ret_n);
+/* What the kernel side has seen of objects since the last call; belongs to no generation. */
+int probes_drain_objects(Probes *p, const struct prism_object_key **ret_keys, const struct prism_object **ret_objects,
+                size_t *ret_n);
+/* Block requests of the whole host that ended in the generation. */
+int probes_drain_disks(Probes *p, unsigned idle, const struct prism_disk_key **ret_keys,
+                const struct prism_disk_value **ret_values, size_t *ret_n);
+/* Has the kernel side describe the sockets, pipes and the like that a tracked process has open. */
+int probes_look_at_files(Probes *p, uint32_t pid);
+
+/* The calls tier: costs every system call of the host while it is on. -EOPNOTSUPP if this kernel cannot. */
+int probes_set_calls(Probes *p, bool on);
+bool probes_calls(const Probes *p);
+bool probes_can_count_calls(const Probes *p);
 
 /* The state that each tracked thread is in now. The caller frees *ret. */
 int probes_inflight(Probes *p, struct prism_inflight **ret, size_t *ret_n);

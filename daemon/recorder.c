@@ -170,6 +170,35 @@ Recording *recorder_by_number(Recorder *r, uint64_t number) {
         return NULL;
 }
 
+static const char *const calls_modes[] = {
+        [CALLS_NONE] = "none",
+        [CALLS_SAMPLED] = "sampled",
+        [CALLS_FULL] = "full",
+};
+
+const char *calls_mode_name(CallsMode mode) {
+        return (size_t) mode < ELEMENTSOF(calls_modes) ? calls_modes[mode] : "none";
+}
+
+int calls_mode_from_name(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(calls_modes); i++)
+                if (streq(calls_modes[i], name))
+                        return (int) i;
+        return -EINVAL;
+}
+
+CallsMode recorder_calls(const Recorder *r) {
+        CallsMode most = CALLS_NONE;
+
+        for (const Recording *recording = r->recordings; recording; recording = recording->next) {
+                int mode = recording->calls ? calls_mode_from_name(recording->calls) : -EINVAL;
+
+                if ((recording->state == RECORDING_STARTING || recording->state == RECORDING_RUNNING) && mode > (int) most)
+                        most = (CallsMode) mode;
+        }
+        return most;
+}
+
 unsigned recorder_n_running(const Recorder *r) {
         unsigned n = 0;
 

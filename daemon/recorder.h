@@ -21,6 +21,15 @@ typedef enum RecordingState {
         RECORDING_INTERRUPTED,
 } RecordingState;
 
+/* How much of the time system calls are counted. */
+typedef enum CallsMode {
+        CALLS_NONE,
+        CALLS_SAMPLED,
+        CALLS_FULL,
+} CallsMode;
+const char *calls_mode_name(CallsMode mode);
+int calls_mode_from_name(const char *name); /* -EINVAL */
+
 struct Recording {
         uint64_t number; /* names its bus object */
         int64_t id;      /* in the store, 0 until confirmed */
@@ -59,6 +68,8 @@ Recording *recorder_find(Recorder *r, const char *name);
 Recording *recorder_by_number(Recorder *r, uint64_t number);
 bool recorder_is_recording(const Recorder *r);
 unsigned recorder_n_running(const Recorder *r);
+/* The most that a running recording wants of the calls tier. */
+CallsMode recorder_calls(const Recorder *r);
 const char *recording_state_name(RecordingState s);
 
 /* The states in flight must have been written out at the boundary (collector_tick() with flush). The answer comes when

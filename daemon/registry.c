@@ -14,7 +14,7 @@ struct Registry {
         Process *processes, *by_pid;
         unsigned n_observed;
         Thread *by_identity, *by_handle;
-        Resource *resources;
+        Resource *resources, *by_opened;
         uint64_t next_key;
 };
 
@@ -41,7 +41,14 @@ static void process_free(Process *p) {
 static void resource_free(Resource *resource) {
         free(resource->ident);
         free(resource->name);
+        free(resource->object);
         free(resource);
+}
+
+static void unlist_opened(Registry *r, Resource *resource) {
+        if (resource->is_opened)
+                HASH_DELETE(hh_opened, r->by_opened, resource);
+        resource->is_opened = false;
 }
 
 static void remove_thread(Registry *r, Thread *t) {
@@ -72,6 +79,7 @@ Registry *registry_free(Registry *r) {
                 process_free(p);
         }
         HASH_ITER(hh, r->resources, s, s_next) {
+                unlist_opened(r, s);
                 HASH_DEL(r->resources, s);
                 resource_free(s);
         }
@@ -236,27 +244,111 @@ Thread *registry_add_thread(Registry *r, const Identity *id, uint64_t handle, Pr
 
 /* What makes a resource unique within its boot and kind, as text. */
 static char *resource_ident(const struct prism_resource *id) {
+        unsigned long long space = id->space, address = id->address;
         char *text = NULL;
         int n;
 
-        if (id->kind == PRISM_KIND_FUTEX)
+        if (space == 0 && address == 0 && id->kind != PRISM_KIND_FUTEX)
+                return strdup(op_name(id->kind, id->op));
+        switch (id->kind) {
+        case PRISM_KIND_FUTEX:
                 n = id->shared == PRISM_FUTEX_SHARED
-                                ? asprintf(&text, "shared:%llu+0x%llx", id->space, id->address)
+                                ? asprintf(&text, "shared:%llu+0x%llx", space, address)
                                 : asprintf(&text, "%s:%llu:0x%llx",
-                                                  id->shared == PRISM_FUTEX_UNSURE ? "unsure" : "private", id->space,
-                                                  id->address);
-        else
-                n = asprintf(&text, "%s", op_name(id->op));
+                                                  id->shared == PRISM_FUTEX_UNSURE ? "unsure" : "private", space,
+                                                  address);
+                break;
+        case PRISM_KIND_PIPE:
+        case PRISM_KIND_UNIX:
+        case PRISM_KIND_INET:
+        case PRISM_KIND_SOCKET:
+        case PRISM_KIND_IO_URING:
+                n = asprintf(&text, "inode:%llu", space);
+                break;
+        case PRISM_KIND_FILE:
+        case PRISM_KIND_FIFO:
+        case PRISM_KIND_PAGE_FAULT:
+                n = address & PRISM_BY_PATH ? asprintf(&text, "path:0x%llx:%llu", space, address & ~PRISM_BY_PATH)
+                                            : asprintf(&text, "%llu:%llu:%llu:%llu", address >> 52,
+                                                              address >> 32 & 0xfffff, space, address & 0xffffffff);
+                break;
+        case PRISM_KIND_CHARDEV:
+        case PRISM_KIND_DISK:
+                n = asprintf(&text, "%llu:%llu", space >> 20, space & 0xfffff);
+                break;
+        case PRISM_KIND_POLL:
+                n = asprintf(&text, "set:0x%llx:%llu", space, address);
+                break;
+        case PRISM_KIND_AIO:
+                n = asprintf(&text, "context:%llu:0x%llx", space, address);
+                break;
+        case PRISM_KIND_KERNEL_LOCK:
+                n = address ? asprintf(&text, "mmap_lock:%llu", space) : asprintf(&text, "lock:0x%llx", space);
+                break;
+        case PRISM_KIND_OTHER:
+                n = address ? asprintf(&text, "file:0x%llx:%llu", space, address)
+                            : asprintf(&text, "%s:%llu", op_name(id->kind, id->op), space);
+                break;
+        default: /* files of the kernel that have no number of their own */
+                n = asprintf(&text, "file:0x%llx:%llu", space, address);
+        }
         return n < 0 ? NULL : text;
 }
 
+/* What it is called until something better is known. */
+static char *resource_first_name(const struct prism_resource *id, const char *ident) {
+        unsigned long long space = id->space;
+        char *text = NULL;
+        int n;
+
+        if (space == 0 && id->address == 0)
+                return strdup(ident);
+        switch (id->kind) {
+        case PRISM_KIND_FUTEX:
+                return NULL;
+        case PRISM_KIND_PIPE:
+                n = asprintf(&text, "pipe:[%llu]", space);
+                break;
+        case PRISM_KIND_UNIX:
+        case PRISM_KIND_INET:
+        case PRISM_KIND_SOCKET:
+                n = asprintf(&text, "socket:[%llu]", space);
+                break;
+        case PRISM_KIND_IO_URING:
+                n = asprintf(&text, "io_uring:[%llu]", space);
+                break;
+        case PRISM_KIND_AIO:
+                return strdup("context");
+        case PRISM_KIND_KERNEL_LOCK:
+                if (id->address)
+                        return strdup("mmap_lock");
+                n = asprintf(&text, "lock %08llx", space & 0xffffffff);
+                break;
+        case PRISM_KIND_EPOLL:
+        case PRISM_KIND_EVENTFD:
+        case PRISM_KIND_TIMERFD:
+        case PRISM_KIND_SIGNALFD:
+        case PRISM_KIND_INOTIFY:
+        case PRISM_KIND_POLL:
+                return strdup(kind_name(id->kind));
+        default:
+                return strdup(ident);
+        }
+        return n < 0 ? NULL : text;
+}
+
+static ResourceKey resource_key(const struct prism_resource *id) {
+        ResourceKey key = { .space = id->space, .address = id->address, .kind = id->kind };
+
+        if (id->kind == PRISM_KIND_FUTEX)
+                key.detail = id->shared;
+        else if ((id->space == 0 && id->address == 0) || (id->kind == PRISM_KIND_OTHER && id->address == 0))
+                key.detail = id->op;
+        return key;
+}
+
 Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *created) {
-        ResourceKey key = {
-                .space = id->space,
-                .address = id->address,
-                .kind = id->kind,
-                .detail = id->kind == PRISM_KIND_FUTEX ? id->shared : id->op,
-        };
+        ResourceKey key = resource_key(id);
         Resource *resource = NULL;
 
         *created = false;
@@ -264,7 +356,7 @@ Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *
         if (resource)
                 return resource;
 
-        if (HASH_COUNT(r->resources) >= r->limits.resources && id->kind == PRISM_KIND_FUTEX) {
+        if (HASH_COUNT(r->resources) >= r->limits.resources && (id->space || id->address)) {
                 errno = ENOSPC;
                 return NULL;
         }
@@ -280,8 +372,9 @@ Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *
                 errno = ENOMEM;
                 return NULL;
         }
-        if (id->kind != PRISM_KIND_FUTEX) {
-                resource->name = strdup(resource->ident);
+        resource->name = resource_first_name(id, resource->ident);
+        if (id->space == 0 && id->address == 0) {
+                resource->name_source = NAME_FULL;
                 resource->name_tries = UINT_MAX;
         }
         HASH_ADD(hh, r->resources, id, sizeof(resource->id), resource);
@@ -291,6 +384,42 @@ Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *
                 return NULL;
         }
         *created = true;
+        return resource;
+}
+
+Resource *registry_object(Registry *r, unsigned kind, uint64_t space, uint64_t address, bool *created) {
+        struct prism_resource id = { .space = space, .address = address, .kind = (unsigned char) kind };
+
+        return registry_resource(r, &id, created);
+}
+
+Resource *registry_find_object(Registry *r, unsigned kind, uint64_t space, uint64_t address) {
+        ResourceKey key = { .space = space, .address = address, .kind = kind };
+        Resource *resource = NULL;
+
+        HASH_FIND(hh, r->resources, &key, sizeof(key), resource);
+        return resource;
+}
+
+void registry_note_opened(Registry *r, Resource *resource, uint32_t pid, int descriptor) {
+        OpenedKey key = { .pid = pid, .descriptor = descriptor };
+        Resource *other = registry_opened(r, pid, descriptor);
+
+        if (other == resource)
+                return;
+        if (other)
+                unlist_opened(r, other);
+        unlist_opened(r, resource);
+        resource->opened = key;
+        HASH_ADD(hh_opened, r->by_opened, opened, sizeof(resource->opened), resource);
+        resource->is_opened = resource->hh_opened.tbl != NULL;
+}
+
+Resource *registry_opened(Registry *r, uint32_t pid, int descriptor) {
+        OpenedKey key = { .pid = pid, .descriptor = descriptor };
+        Resource *resource = NULL;
+
+        HASH_FIND(hh_opened, r->by_opened, &key, sizeof(key), resource);
         return resource;
 }
 
@@ -329,6 +458,7 @@ void registry_collect(Registry *r, uint64_t now) {
 
         HASH_ITER(hh, r->resources, s, s_next)
                 if (s->used_ns + KEEP_UNUSED_NS < now) {
+                        unlist_opened(r, s);
                         HASH_DEL(r->resources, s);
                         resource_free(s);
                 }

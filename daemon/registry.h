@@ -38,8 +38,11 @@ struct Process {
         uint32_t execs;
         uint64_t described; /* the epoch in which the store was told of it as it is now */
         uint64_t used_ns;
-        bool observed; /* counts against the limit of those that are only named */
-        bool listed;   /* by its number, as a tracked one */
+        uint64_t looked_ns;  /* when its open files were looked at, 0: not yet */
+        uint64_t sockets_ns; /* when it last used an inet socket */
+        bool looked_at;      /* what it had open when it was first followed is known */
+        bool observed;       /* counts against the limit of those that are only named */
+        bool listed;         /* by its number, as a tracked one */
         UT_hash_handle hh, hh_pid;
 };
 
@@ -66,8 +69,28 @@ struct Thread {
 typedef struct ResourceKey {
         uint64_t space, address;
         uint32_t kind;
-        uint32_t detail; /* futex: enum prism_futex_sharing; others: the operation, which is all that tells them apart */
+        /* futex: enum prism_futex_sharing; without space and address: the operation, which is all that tells them apart */
+        uint32_t detail;
 } ResourceKey;
+
+/* Where a name comes from: a better one replaces it. */
+typedef enum NameSource {
+        NAME_IDENT,     /* made of the identity */
+        NAME_COMPONENT, /* the last component of a path, or a descriptor */
+        NAME_FULL,
+} NameSource;
+
+/* What one descriptor of a socket was last seen to have moved. */
+typedef struct SocketCounters {
+        uint64_t seen_ns;
+        uint64_t bytes_in, bytes_out;
+        uint32_t retransmits;
+} SocketCounters;
+
+typedef struct OpenedKey {
+        uint32_t pid; /* as prismd numbers it */
+        int descriptor;
+} OpenedKey;
 
 struct Resource {
         ResourceKey id;
@@ -76,7 +99,15 @@ struct Resource {
         char *ident, *name;
         bool is_private;     /* of a futex of which the kernel side was not sure: it is the private one */
         unsigned name_tries; /* how often it was looked up; enough when there is one */
+        NameSource name_source;
+        struct prism_object *object; /* what the kernel side saw of it last; NULL: nothing */
+        SocketCounters counters;     /* as of its last sample */
+        uint64_t peer_key;           /* unix: the resource at the other end, 0: not known */
+        uint64_t looked_ns;          /* epoll: when the list of what it watches was read last */
+        OpenedKey opened;            /* where it was seen open last */
+        bool is_opened;              /* as which registry_opened() finds it */
         uint64_t described, used_ns;
+        UT_hash_handle hh_opened;
         UT_hash_handle hh;
 };
 
@@ -113,6 +144,12 @@ Thread *registry_add_thread(Registry *r, const Identity *id, uint64_t handle, Pr
 
 /* *created tells that it is new. NULL: ENOMEM or ENOSPC. */
 Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *created);
+/* The same for an object that is only looked at, not waited for. */
+Resource *registry_object(Registry *r, unsigned kind, uint64_t space, uint64_t address, bool *created);
+Resource *registry_find_object(Registry *r, unsigned kind, uint64_t space, uint64_t address);
+/* The object that was last seen open in a process under a descriptor; what it is now may be another. */
+void registry_note_opened(Registry *r, Resource *resource, uint32_t pid, int descriptor);
+Resource *registry_opened(Registry *r, uint32_t pid, int descriptor);
 Resource *registry_resources(Registry *r); /* iterate with ->hh.next */
 
 /* Removes what ended, or was last used, so long before `now` that no row of the last minute names it. */

@@ -35,6 +35,14 @@ Batch *batch_unref(Batch *b) {
         free(b->waits);
         free(b->wakes);
         free(b->ran_instead);
+        free(b->calls);
+        free(b->mux_waits);
+        free(b->sockets);
+        free(b->socket_samples);
+        free(b->epoll_watches);
+        free(b->disks);
+        free(b->cgroup_times);
+        free(b->coverages);
         free(b->losses);
         free(b->clocks);
 
@@ -142,6 +150,57 @@ int batch_add_ran_instead(Batch *b, const BatchRanInstead *row) {
         return APPEND(b->ran_instead, b->n_ran_instead, b->c_ran_instead, row);
 }
 
+int batch_add_call(Batch *b, const BatchCall *row) {
+        return APPEND(b->calls, b->n_calls, b->c_calls, row);
+}
+
+int batch_add_mux_wait(Batch *b, const BatchMuxWait *row) {
+        return APPEND(b->mux_waits, b->n_mux_waits, b->c_mux_waits, row);
+}
+
+int batch_add_socket(Batch *b, const BatchSocket *row) {
+        BatchSocket socket = *row;
+        const char **const texts[] = { &socket.local_addr, &socket.remote_addr, &socket.path };
+        int r;
+
+        r = arena_copy_all(b, texts, ELEMENTSOF(texts));
+        if (r < 0)
+                return r;
+        return APPEND(b->sockets, b->n_sockets, b->c_sockets, &socket);
+}
+
+int batch_add_socket_sample(Batch *b, const BatchSocketSample *row) {
+        return APPEND(b->socket_samples, b->n_socket_samples, b->c_socket_samples, row);
+}
+
+int batch_add_epoll_watch(Batch *b, const BatchEpollWatch *row) {
+        return APPEND(b->epoll_watches, b->n_epoll_watches, b->c_epoll_watches, row);
+}
+
+int batch_add_disk(Batch *b, const BatchDisk *row) {
+        BatchDisk disk = *row;
+        int r;
+
+        r = arena_copy(b, &disk.cgroup);
+        if (r < 0)
+                return r;
+        return APPEND(b->disks, b->n_disks, b->c_disks, &disk);
+}
+
+int batch_add_cgroup_time(Batch *b, const BatchCgroupTime *row) {
+        BatchCgroupTime time = *row;
+        int r;
+
+        r = arena_copy(b, &time.cgroup);
+        if (r < 0)
+                return r;
+        return APPEND(b->cgroup_times, b->n_cgroup_times, b->c_cgroup_times, &time);
+}
+
+int batch_add_coverage(Batch *b, const BatchCoverage *row) {
+        return APPEND(b->coverages, b->n_coverages, b->c_coverages, row);
+}
+
 int batch_add_loss(Batch *b, const BatchLoss *row) {
         return APPEND(b->losses, b->n_losses, b->c_losses, row);
 }
@@ -151,7 +210,8 @@ int batch_add_clock(Batch *b, const BatchClock *row) {
 }
 
 size_t batch_rows(const Batch *b) {
-        return b->n_thread_times + b->n_waits + b->n_wakes + b->n_ran_instead + b->n_losses + b->n_clocks;
+        return b->n_thread_times + b->n_waits + b->n_wakes + b->n_ran_instead + b->n_calls + b->n_mux_waits +
+                        b->n_socket_samples + b->n_disks + b->n_cgroup_times + b->n_losses + b->n_clocks;
 }
 
 size_t batch_bytes(const Batch *b) {
@@ -159,5 +219,9 @@ size_t batch_bytes(const Batch *b) {
                         b->c_threads * sizeof(*b->threads) + b->c_resources * sizeof(*b->resources) +
                         b->c_thread_times * sizeof(*b->thread_times) + b->c_waits * sizeof(*b->waits) +
                         b->c_wakes * sizeof(*b->wakes) + b->c_ran_instead * sizeof(*b->ran_instead) +
+                        b->c_calls * sizeof(*b->calls) + b->c_mux_waits * sizeof(*b->mux_waits) +
+                        b->c_sockets * sizeof(*b->sockets) + b->c_socket_samples * sizeof(*b->socket_samples) +
+                        b->c_epoll_watches * sizeof(*b->epoll_watches) + b->c_disks * sizeof(*b->disks) +
+                        b->c_cgroup_times * sizeof(*b->cgroup_times) + b->c_coverages * sizeof(*b->coverages) +
                         b->c_losses * sizeof(*b->losses) + b->c_clocks * sizeof(*b->clocks);
 }

@@ -90,7 +90,7 @@ typedef struct BatchSocket {
         uint32_t local_port, remote_port;     /* 0: none */
         const char *path;                     /* unix; an abstract name begins with '@'; NULL: none */
         uint64_t cookie;                      /* 0: none yet */
-        uint64_t peer_resource_key;           /* 0: not known */
+        uint64_t peer_resource_key;           /* 0, or one that was never described: not known */
 } BatchSocket;
 
 typedef struct BatchSocketSample {

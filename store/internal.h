@@ -3,6 +3,7 @@
 #pragma once
 
 #include "keymap.h"
+#include "rows.h"
 #include "store.h"
 
 /* The statements of write.c, prepared at their first use and kept. */
@@ -10,24 +11,16 @@ enum statement {
         STATEMENT_BEGIN,
         STATEMENT_COMMIT,
         STATEMENT_ROLLBACK,
-        STATEMENT_PROCESS,
         STATEMENT_PROCESS_PARENT,
-        STATEMENT_THREAD,
-        STATEMENT_RESOURCE,
-        STATEMENT_THREAD_TIME,
-        STATEMENT_THREAD_TIME_ADD,
-        STATEMENT_WAIT,
-        STATEMENT_WAIT_ADD,
-        STATEMENT_WAKE,
-        STATEMENT_WAKE_ADD,
-        STATEMENT_RAN_INSTEAD,
-        STATEMENT_LOSS,
-        STATEMENT_CLOCK,
         STATEMENT_RETILE_WAIT,
+        STATEMENT_RETILE_MUX_WAIT,
         STATEMENT_RETILE_CALL,
         STATEMENT_RETILE_WAKE,
         STATEMENT_RETILE_RAN_INSTEAD,
-        _STATEMENT_MAX,
+        _STATEMENT_FIXED_MAX,
+        STATEMENT_ROW = _STATEMENT_FIXED_MAX,           /* + enum row_kind: insert */
+        STATEMENT_ROW_MERGE = STATEMENT_ROW + _ROW_MAX, /* + enum row_kind: insert, or add to what is there */
+        _STATEMENT_MAX = STATEMENT_ROW_MERGE + _ROW_MAX,
 };
 
 struct Store {
@@ -37,7 +30,7 @@ struct Store {
         uint32_t machine_id;
         int64_t boot; /* boot.id, 0 when read only */
         sqlite3_stmt *statements[_STATEMENT_MAX];
-        KeyMap processes, threads, resources;
+        KeyMap keys[_OBJECT_MAX]; /* by enum object */
 };
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize);
@@ -52,6 +45,9 @@ int store_new(const char *path, const char *parameters, int flags, Store **ret, 
 
 /* Is the open database ours, and of a version that we know? -EMEDIUMTYPE, -EPROTO, or what reading it gave. */
 int store_check(Store *s, int64_t *ret_version, char **ret_error);
+
+/* Brings the database from `version` (0: it has no tables yet) to STORE_VERSION, whole or not at all. */
+int store_migrate(Store *s, int64_t version, char **ret_error);
 
 /* Sets *ret_error (may be NULL) to a formatted sentence and returns `error`. When there is no memory for the sentence,
  * it stays as it is. */

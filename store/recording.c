@@ -15,6 +15,7 @@ static const struct {
 } measurement_tables[] = {
         { "thread_time", true },
         { "wait", true },
+        { "mux_wait", true },
         { "call", true },
         { "wake", true },
         { "ran_instead", true },
@@ -150,6 +151,7 @@ int store_recordings_interrupt(Store *s, char **ret_error) {
         return store_execute(s,
                         "UPDATE recording SET state = 'interrupted', end_ns = max(start_ns, "
                         "coalesce((SELECT max(ts_ns) FROM thread_time), 0), "
+                        "coalesce((SELECT max(ts_ns) FROM call), 0), "
                         "coalesce((SELECT max(ts_ns) FROM disk), 0), "
                         "coalesce((SELECT max(ts_ns) FROM socket_sample), 0), "
                         "coalesce((SELECT max(ts_ns) FROM cgroup_time), 0)) "

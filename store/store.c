@@ -6,12 +6,6 @@
 
 #include "basic/text.h"
 #include "internal.h"
-#include "schema-sql.h"
-
-/* What brings version N to version N + 1. All that are due run in one transaction. */
-static const char *const migrations[STORE_VERSION] = {
-        [0] = schema_sql,
-};
 
 enum content {
         CONTENT_NONE,  /* no such file */
@@ -219,9 +213,8 @@ sqlite3 *store_database(Store *s) {
 }
 
 void store_forget_keys(Store *s) {
-        keymap_clear(&s->processes);
-        keymap_clear(&s->threads);
-        keymap_clear(&s->resources);
+        for (enum object object = 0; object < _OBJECT_MAX; object++)
+                keymap_clear(s->keys + object);
 }
 
 static int check_numbers(const char *name, int64_t application_id, int64_t version, char **ret_error) {
@@ -306,30 +299,6 @@ int store_check(Store *s, int64_t *ret_version, char **ret_error) {
         return 0;
 }
 
-/* Brings the database to STORE_VERSION, whole or not at all. */
-static int migrate(Store *s, int64_t version, char **ret_error) {
-        char sql[64];
-        int r;
-
-        if (version == STORE_VERSION)
-                return 0;
-
-        r = store_execute(s, "BEGIN IMMEDIATE", ret_error);
-        if (r < 0)
-                return r;
-        for (; r >= 0 && version < STORE_VERSION; version++)
-                r = store_execute(s, migrations[version], ret_error);
-        if (r >= 0) {
-                (void) snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", STORE_VERSION);
-                r = store_execute(s, sql, ret_error);
-        }
-        if (r >= 0)
-                r = store_execute(s, "COMMIT", ret_error);
-        if (r < 0 && !sqlite3_get_autocommit(s->database))
-                (void) store_execute(s, "ROLLBACK", NULL);
-        return r;
-}
-
 /* A new one in memory, with all tables. auto_vacuum can only be set before the first of them. */
 static int store_new_memory(Store **ret, char **ret_error) {
         _cleanup_(store_closep) Store *s = NULL;
@@ -345,7 +314,7 @@ static int store_new_memory(Store **ret, char **ret_error) {
         r = store_execute(s, sql, ret_error);
         if (r < 0)
                 return r;
-        r = migrate(s, 0, ret_error);
+        r = store_migrate(s, 0, ret_error);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);
@@ -519,7 +488,7 @@ int store_open(const char *path, const StoreMachine *machine, Store **ret, char 
                 if (r < 0)
                         return r;
         }
-        r = migrate(s, version, ret_error);
+        r = store_migrate(s, version, ret_error);
         if (r < 0)
                 return r;
         r = bind_machine(s, machine, ret_error);

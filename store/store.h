@@ -12,7 +12,7 @@
 #include "batch.h"
 
 #define STORE_APPLICATION_ID 0x5052534d /* "PRSM" */
-#define STORE_VERSION 1
+#define STORE_VERSION 2
 
 typedef struct Store Store;
 
@@ -58,8 +58,8 @@ void store_forget_keys(Store *s);
 
 /* Recordings. Begin: -EEXIST if the name is taken. End: -ENOENT if there is none that runs. Delete: -ENOENT, or
  * -EINPROGRESS while it runs; also removes the measurement rows that no other recording covers, in chunks (each its own
- * transaction), and gives the space back. What describes (machines, processes, threads, resources, clocks) stays, also
- * when no row refers to it any more. */
+ * transaction), and gives the space back. What describes (machines, processes, threads, resources with their sockets and
+ * watches, clocks) stays, also when no row refers to it any more. */
 int store_recording_begin(
                 Store *s, const char *name, int64_t start_ns, const char *options, int64_t *ret_id, char **ret_error);
 int store_recording_end(Store *s, int64_t id, int64_t end_ns, const char *state, char **ret_error);

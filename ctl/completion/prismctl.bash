@@ -53,7 +53,7 @@ _prismctl() {
                 [track]="--pid --cgroup --unit --command --follow --depth"
                 [untrack]="--all"
                 [record]="--for --calls"
-                [run]="--name --output --follow"
+                [run]="--name --output --follow --calls"
                 [report]="--target --limit"
                 [query]="--baseline --compare --var --file"
                 [wait]="--timeout"

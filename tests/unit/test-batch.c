@@ -15,6 +15,12 @@ START_TEST(test_copies) {
                         b, &(BatchProcess){ .key = 1, .comm = comm, .cmdline = big, .found_by = "target" }));
         assert_done(batch_add_thread(b, &(BatchThread){ .key = 2, .process_key = 1, .comm = comm }));
         assert_done(batch_add_resource(b, &(BatchResource){ .key = 3, .kind = comm, .ident = big }));
+        assert_done(batch_add_socket(
+                        b, &(BatchSocket){ .resource_key = 3, .local_addr = comm, .remote_addr = big, .path = comm }));
+        assert_done(batch_add_socket(b, &(BatchSocket){ .resource_key = 3 }));
+        assert_done(batch_add_disk(b, &(BatchDisk){ .process_key = 1, .cgroup = comm, .op = "read" }));
+        assert_done(batch_add_disk(b, &(BatchDisk){ .process_key = 1, .op = "read" }));
+        assert_done(batch_add_cgroup_time(b, &(BatchCgroupTime){ .cgroup = comm }));
         memset(comm, '!', strlen(comm));
         memset(big, '!', 100000);
 
@@ -25,6 +31,15 @@ START_TEST(test_copies) {
         ck_assert_str_eq(b->resources[0].kind, "worker");
         ck_assert_uint_eq(strlen(b->resources[0].ident), 100000);
         ck_assert_ptr_null(b->resources[0].name);
+        ck_assert_str_eq(b->sockets[0].local_addr, "worker");
+        ck_assert_uint_eq(strspn(b->sockets[0].remote_addr, "x"), 100000);
+        ck_assert_str_eq(b->sockets[0].path, "worker");
+        ck_assert_ptr_null(b->sockets[1].local_addr);
+        ck_assert_ptr_null(b->sockets[1].remote_addr);
+        ck_assert_ptr_null(b->sockets[1].path);
+        ck_assert_str_eq(b->disks[0].cgroup, "worker");
+        ck_assert_ptr_null(b->disks[1].cgroup);
+        ck_assert_str_eq(b->cgroup_times[0].cgroup, "worker");
         free(big);
 }
 END_TEST
@@ -61,6 +76,42 @@ START_TEST(test_growth) {
 }
 END_TEST
 
+/* Each kind has an array of its own; what is counted and what it weighs. */
+START_TEST(test_kinds) {
+        _cleanup_(batch_unrefp) Batch *b = batch_new();
+        size_t bytes = batch_bytes(b), measurements = 0;
+
+#define ADD(kind, Row, n_rows, is_measurement)                                                                \
+        do {                                                                                                  \
+                assert_done(batch_add_##kind(b, &(Row){}));                                                   \
+                measurements += (is_measurement);                                                             \
+                ck_assert_uint_eq(b->n_rows, 1);                                                              \
+                ck_assert_msg(batch_rows(b) == measurements, "%s: %zu rows", #kind, batch_rows(b));           \
+                ck_assert_msg(batch_bytes(b) >= bytes + sizeof(Row), "%s: %zu bytes", #kind, batch_bytes(b)); \
+                bytes = batch_bytes(b);                                                                       \
+        } while (0)
+
+        ADD(process, BatchProcess, n_processes, false);
+        ADD(thread, BatchThread, n_threads, false);
+        ADD(resource, BatchResource, n_resources, false);
+        ADD(socket, BatchSocket, n_sockets, false);
+        ADD(epoll_watch, BatchEpollWatch, n_epoll_watches, false);
+        ADD(coverage, BatchCoverage, n_coverages, false);
+        ADD(thread_time, BatchThreadTime, n_thread_times, true);
+        ADD(wait, BatchWait, n_waits, true);
+        ADD(mux_wait, BatchMuxWait, n_mux_waits, true);
+        ADD(wake, BatchWake, n_wakes, true);
+        ADD(ran_instead, BatchRanInstead, n_ran_instead, true);
+        ADD(call, BatchCall, n_calls, true);
+        ADD(socket_sample, BatchSocketSample, n_socket_samples, true);
+        ADD(disk, BatchDisk, n_disks, true);
+        ADD(cgroup_time, BatchCgroupTime, n_cgroup_times, true);
+        ADD(loss, BatchLoss, n_losses, true);
+        ADD(clock, BatchClock, n_clocks, true);
+#undef ADD
+}
+END_TEST
+
 #define HOLDS 500000
 
 /* No assertion in here: Check's are for one thread. */
@@ -91,6 +142,7 @@ int main(void) {
 
         tcase_add_test(tests, test_copies);
         tcase_add_test(tests, test_growth);
+        tcase_add_test(tests, test_kinds);
         tcase_add_test(tests, test_references);
         suite_add_tcase(suite, tests);
         return run_suite(suite);

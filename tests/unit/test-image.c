@@ -129,7 +129,7 @@ START_TEST(test_bad_images) {
         bad = make_file(data, (size_t) st.st_size);
         assert_fails(store_open_image(bad, &s, &error), -EPROTO, "another version");
         close(bad);
-        data[63] = 1;
+        data[63] = STORE_VERSION;
 
         data[68] ^= 1; /* the highest byte of its application id */
         bad = make_file(data, (size_t) st.st_size);

@@ -4,23 +4,13 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "schema-1.h"
 #include "unit.h"
 
 #define NOBODY 65534
 
 static const char *database_path(void) {
         return in_directory("prism.db");
-}
-
-static size_t count_rows(Store *s, const char *sql) {
-        sqlite3_stmt *st = NULL;
-        size_t n = 0;
-
-        ck_assert_int_eq(sqlite3_prepare_v2(store_database(s), sql, -1, &st, NULL), SQLITE_OK);
-        while (sqlite3_step(st) == SQLITE_ROW)
-                n++;
-        sqlite3_finalize(st);
-        return n;
 }
 
 /* A store that holds one thread's time. */
@@ -52,8 +42,8 @@ static void write_some(Store *s, int64_t ts_ns) {
 
 START_TEST(test_schema) {
         static const char *const tables[] = { "boot", "call", "cgroup_time", "clock", "coverage", "disk", "epoll_watch",
-                "kpi", "loss", "machine", "meta", "process", "ran_instead", "recording", "resource", "socket",
-                "socket_sample", "thread", "thread_time", "wait", "wake" };
+                "kpi", "loss", "machine", "meta", "mux_wait", "process", "ran_instead", "recording", "resource",
+                "socket", "socket_sample", "thread", "thread_time", "wait", "wake" };
         _cleanup_(store_closep) Store *s = open_store(NULL);
         sqlite3_stmt *st = NULL;
         size_t n = 0;
@@ -90,8 +80,8 @@ START_TEST(test_views) {
         for (; sqlite3_step(st) == SQLITE_ROW; n++) {
                 char sql[128];
 
-                (void) snprintf(sql, sizeof(sql), "SELECT * FROM %s", sqlite3_column_text(st, 0));
-                ck_assert_uint_eq(count_rows(s, sql), 0);
+                (void) snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", sqlite3_column_text(st, 0));
+                ck_assert_msg(number(s, sql) >= 0, "%s", sql);
         }
         sqlite3_finalize(st);
         ck_assert_uint_ge(n, 1);
@@ -219,6 +209,146 @@ START_TEST(test_failed_migration) {
 }
 END_TEST
 
+/* A version 1 database with rows in all tables that the migration makes anew, and a view that it has not. */
+static void make_version_1(void) {
+        sqlite3 *db = NULL;
+
+        ck_assert_int_eq(sqlite3_open(database_path(), &db), SQLITE_OK);
+        ck_assert_int_eq(sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = 0x5052534d", NULL,
+                                         NULL, NULL),
+                        SQLITE_OK);
+        ck_assert_int_eq(sqlite3_exec(db, schema_of_version_1, NULL, NULL, NULL), SQLITE_OK);
+        ck_assert_int_eq(
+                        sqlite3_exec(db,
+                                        "INSERT INTO machine VALUES (7, 'old', '6.1', 'x86_64', 1);"
+                                        "INSERT INTO boot VALUES (1, 7, 'b');"
+                                        "INSERT INTO process (id, machine_id, boot, pid, host_pid, start_boot_ns, "
+                                        "start_ns, comm, found_by) VALUES (3, 7, 1, 5, 5, 1, 1, 'p', 'target');"
+                                        "INSERT INTO thread VALUES (4, 3, 5, 5, 1, 1, NULL, 't');"
+                                        "INSERT INTO resource VALUES (5, 7, 1, 'epoll', 'a', NULL), "
+                                        "(6, 7, 1, 'inet', 'b', NULL), (7, 7, 1, 'inet', 'c', NULL);"
+                                        "INSERT INTO thread_time VALUES (100, 10, 4, 1, 2, 3, 4, 0, 0, 0, 0, 0);"
+                                        "INSERT INTO call VALUES (100, 10, 4, 6, 'send', 11, 12, 13, 14, 1, 2, 3, 4, "
+                                        "5, "
+                                        "6, 7, 8);"
+                                        "INSERT INTO disk VALUES (100, 10, 8, 1, 3, 4, '/a', 'read', 2, 21, 44, 1, 2, "
+                                        "3, 4, 5, 6, 7, 8), (100, 10, 8, 0, 3, 0, '', 'flush', 0, 0, 9, 0, 0, 0, 0, 0, "
+                                        "0, 0, 0);"
+                                        "INSERT INTO epoll_watch VALUES (5, 6, 10, 20), (5, 6, 30, 40), (5, 7, 1, 2);"
+                                        "CREATE VIEW \"of old \"\"times\"\"\" AS SELECT gone FROM call;"
+                                        "PRAGMA user_version = 1",
+                                        NULL, NULL, NULL),
+                        SQLITE_OK);
+        sqlite3_close(db);
+}
+
+/* The schema as SQLite keeps it, without comments and needless space, in one text. The caller frees. */
+static char *schema_text(Store *s) {
+        char *text = NULL, *to;
+        sqlite3_stmt *st = NULL;
+
+        ck_assert_int_eq(sqlite3_prepare_v2(store_database(s),
+                                         "SELECT group_concat(type || ' ' || name || ': ' || coalesce(sql, ''), "
+                                         "char(10)) "
+                                         "FROM (SELECT * FROM sqlite_schema ORDER BY type, name)",
+                                         -1, &st, NULL),
+                        SQLITE_OK);
+        ck_assert_int_eq(sqlite3_step(st), SQLITE_ROW);
+        text = to = strdup((const char *) sqlite3_column_text(st, 0));
+        sqlite3_finalize(st);
+
+        for (const char *c = text; *c; c++)
+                if (c[0] == '-' && c[1] == '-')
+                        c += strcspn(c, "\n") - 1;
+                else if (*c != ' ' && *c != '\n')
+                        *to++ = *c;
+        *to = '\0';
+        return text;
+}
+
+START_TEST(test_version_1_is_migrated) {
+        _cleanup_free_ char *migrated = NULL, *made = NULL;
+        _cleanup_(store_closep) Store *s = NULL, *new = open_store(NULL);
+
+        make_version_1();
+        assert_fails(store_open_readonly(database_path(), &s, &error), -EPROTO, "older");
+        s = open_store(database_path());
+        ck_assert_int_eq(number(s, "PRAGMA user_version"), STORE_VERSION);
+
+        assert_text(s,
+                        "SELECT ts_ns || ' ' || dt_ns || ' ' || thread_id || ' ' || run_ns || ' ' || block_ns FROM "
+                        "thread_time",
+                        "100 10 4 1 4");
+        assert_text(s,
+                        "SELECT ts_ns || ' ' || dt_ns || ' ' || thread_id || ' ' || resource_id || ' ' || op || ' ' || "
+                        "count "
+                        "|| ' ' || errors || ' ' || bytes || ' ' || total_ns || ' ' || max_ns || ' ' || hist0 || hist1 "
+                        "|| "
+                        "hist2 || hist3 || hist4 || hist5 || hist6 || hist7 FROM call",
+                        "100 10 4 6 send 11 0 12 13 14 12345678");
+        assert_text(s,
+                        "SELECT group_concat(ts_ns || ' ' || dt_ns || ' ' || device || ' ' || partition || ' ' || "
+                        "process_id "
+                        "|| ' ' || thread_id || ' ' || cgroup || ' ' || op || ' ' || requests || ' ' || sectors || ' ' "
+                        "|| "
+                        "total_ns || ' ' || max_ns || ' ' || hist0 || hist1 || hist2 || hist3 || hist4 || hist5 || "
+                        "hist6 || "
+                        "hist7, '; ') FROM (SELECT * FROM disk ORDER BY partition DESC)",
+                        "100 10 8 1 3 4 /a read 2 21 44 22 12345678; 100 10 8 0 3 0  flush 0 0 9 9 00000000");
+        assert_text(s,
+                        "SELECT group_concat(resource_id || ' ' || watched_id || ' ' || first_ns || ' ' || last_ns, '; "
+                        "') "
+                        "FROM epoll_watch",
+                        "5 6 10 40; 5 7 1 2");
+        ck_assert_int_eq(number(s, "SELECT count(*) FROM mux_wait"), 0);
+        ck_assert_int_eq(number(s, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
+        assert_text(s, "PRAGMA integrity_check", "ok");
+
+        /* It is what a new one is. */
+        migrated = schema_text(s);
+        made = schema_text(new);
+        for (size_t i = 0; migrated[i] || made[i]; i++)
+                ck_assert_msg(migrated[i] == made[i], "...%.60s is %.60s in a new one", migrated + MAX(i, 30U) - 30,
+                                made + MAX(i, 30U) - 30);
+
+        write_some(s, 5 * SECOND);
+        s = store_close(s);
+        s = open_store(database_path());
+        ck_assert_int_eq(number(s, "SELECT count(*) FROM thread_time"), 2);
+        ck_assert_int_eq(number(s, "SELECT count(*) FROM call"), 1);
+}
+END_TEST
+
+/* One of the tables that are to be made anew is not there. */
+START_TEST(test_failed_migration_of_version_1) {
+        Store *s = NULL;
+        sqlite3 *db = NULL;
+        sqlite3_stmt *st = NULL;
+
+        make_version_1();
+        ck_assert_int_eq(sqlite3_open(database_path(), &db), SQLITE_OK);
+        ck_assert_int_eq(sqlite3_exec(db, "DROP TABLE epoll_watch", NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+
+        assert_fails(store_open(database_path(), &test_machine, &s, &error), -EUCLEAN, "epoll_watch");
+        ck_assert_ptr_null(s);
+
+        ck_assert_int_eq(sqlite3_open(database_path(), &db), SQLITE_OK);
+        ck_assert_int_eq(sqlite3_prepare_v2(db,
+                                         "SELECT (SELECT user_version FROM pragma_user_version) || ' ' || "
+                                         "(SELECT count(*) FROM sqlite_schema WHERE type = 'view') || ' ' || "
+                                         "(SELECT count(*) FROM sqlite_schema WHERE name IN ('mux_wait', 'call_1', "
+                                         "'disk_1')) "
+                                         "|| ' ' || (SELECT count(*) FROM pragma_table_info('call'))",
+                                         -1, &st, NULL),
+                        SQLITE_OK);
+        ck_assert_int_eq(sqlite3_step(st), SQLITE_ROW);
+        ck_assert_str_eq((const char *) sqlite3_column_text(st, 0), "1 2 0 17");
+        sqlite3_finalize(st);
+        sqlite3_close(db);
+}
+END_TEST
+
 /* Both ways of opening refuse the file, and neither it nor anything beside it changes. */
 static void assert_refused(int code, const char *part) {
         _cleanup_free_ char *before = NULL, *after = NULL;
@@ -249,7 +379,7 @@ static void make_database(const char *sql) {
 }
 
 START_TEST(test_newer_is_refused) {
-        make_database("CREATE TABLE t (a); PRAGMA application_id = 0x5052534d; PRAGMA user_version = 2");
+        make_database("CREATE TABLE t (a); PRAGMA application_id = 0x5052534d; PRAGMA user_version = 3");
         assert_refused(-EPROTO, "newer");
 }
 END_TEST
@@ -266,7 +396,7 @@ START_TEST(test_newer_in_wal_is_refused) {
         ck_assert_int_ge(pid, 0);
         if (pid == 0) {
                 s = open_store(database_path());
-                execute(s, "PRAGMA user_version = 2");
+                execute(s, "PRAGMA user_version = 3");
                 _exit(0);
         }
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -535,6 +665,8 @@ int main(void) {
         tcase_add_test(tests, test_machine_and_boot);
         tcase_add_test(tests, test_older_is_migrated);
         tcase_add_test(tests, test_failed_migration);
+        tcase_add_test(tests, test_version_1_is_migrated);
+        tcase_add_test(tests, test_failed_migration_of_version_1);
         tcase_add_test(tests, test_newer_is_refused);
         tcase_add_test(tests, test_newer_in_wal_is_refused);
         tcase_add_test(tests, test_foreign_is_refused);

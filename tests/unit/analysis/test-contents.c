@@ -14,8 +14,10 @@ START_TEST(test_contents) {
         ck_assert_uint_eq(c.losses, 13);
         ck_assert_str_eq(c.tables[0].table, "thread_time");
         ck_assert_uint_eq(c.tables[0].rows, 20);
-        ck_assert_str_eq(c.tables[5].table, "ran_instead");
-        ck_assert_uint_eq(c.tables[5].rows, 20);
+        ck_assert_str_eq(c.tables[3].table, "call");
+        ck_assert_uint_eq(c.tables[3].rows, 2);
+        ck_assert_str_eq(c.tables[6].table, "ran_instead");
+        ck_assert_uint_eq(c.tables[6].rows, 20);
         for (size_t i = 0; i < CONTENTS_TABLES; i++)
                 ck_assert_ptr_nonnull(c.tables[i].table);
 

@@ -7,14 +7,6 @@
 
 #include "sample.h"
 
-static Shares *read_sample(Store *s) {
-        Shares *shares = NULL;
-
-        assert_done(shares_read(s, SAMPLE_START, SAMPLE_START + 10 * SECOND, &(SharesOptions){ .histograms = true },
-                        &shares, &error));
-        return shares;
-}
-
 #define assert_label(expression, expected)           \
         do {                                         \
                 char *_label_ = (expression);        \
@@ -28,12 +20,15 @@ static char *label_waits_wakers(const SharesWait *w) {
 
 START_TEST(test_labels) {
         _cleanup_(store_closep) Store *store = sample_open();
-        _cleanup_(shares_freep) Shares *s = read_sample(store);
+        _cleanup_(reading_freep) Reading *reading = sample_read(store, 0, 10, NULL);
+        _cleanup_(shares_freep) Shares *s = NULL;
+
+        assert_done(shares_read(reading, true, &s, &error));
 
         /* Sorted by time: the sleeper's epoll, the lock, the timer. */
-        assert_label(label_wait(s->waits[0]), "other:epoll_wait");
-        assert_label(label_wait(s->waits[1]), "futex:wait heap+0x10");
-        assert_label(label_wait(s->waits[2]), "timer:clock_nanosleep");
+        assert_label(label_wait(s->waits[0]), "epoll_wait eventpoll:5 (tcp 10.0.0.2:5432 75.0%)");
+        assert_label(label_wait(s->waits[1]), "futex wait heap+0x10");
+        assert_label(label_wait(s->waits[2]), "clock_nanosleep");
         assert_label(label_waits_wakers(s->waits[0]), "-");
         assert_label(label_waits_wakers(s->waits[1]), "holder/101 75.0%, timer 25.0%");
         /* Of another process, it is named with that. */
@@ -43,6 +38,56 @@ START_TEST(test_labels) {
         assert_label(label_instead(s, s->threads[1]), "-");
         ck_assert_str_eq(label_resource(s->waits[1]->resource), "heap+0x10");
         ck_assert_str_eq(label_resource(s->waits[2]->resource), "-");
+}
+END_TEST
+
+START_TEST(test_operations) {
+        static const struct {
+                const char *kind, *op, *ident, *name, *label;
+        } cases[] = {
+                { "inet", "receive", "inode:12345", "tcp 10.0.0.2:5432", "receive tcp 10.0.0.2:5432" },
+                { "inet", "receive", "inode:12345", NULL, "receive inet inode:12345" },
+                { "inet", "accept", "inode:1", "tcp listen *:5432", "accept tcp listen *:5432" },
+                { "unix", "send", "inode:7", "unix /run/x.sock", "send unix /run/x.sock" },
+                { "file", "fsync", "8:1:99:0", "/var/lib/x", "fsync /var/lib/x" },
+                { "pipe", "read", "inode:123", "pipe:[123]", "read pipe:[123]" },
+                { "pipe", "read", "pipe:[123]", NULL, "read pipe:[123]" },
+                { "chardev", "read", "136:3", "/dev/pts/3", "read /dev/pts/3" },
+                { "epoll", "epoll_wait", "1:5", "eventpoll:3", "epoll_wait eventpoll:3" },
+                { "eventfd", "read", "9", "", "read eventfd 9" },
+                { "poll", "select", "1:2", "poll", "select" },
+                { "futex", "wait", "private:1:7f00", "server:lock", "futex wait server:lock" },
+                { "futex", "futex2_wait", "private:1:7f00", "server:lock", "futex2_wait server:lock" },
+                { "timer", "clock_nanosleep", "clock_nanosleep", NULL, "clock_nanosleep" },
+                { "child", "wait4", "", NULL, "wait4" },
+                { "signal", "stopped", "stopped", NULL, "stopped" },
+                { "kernel-lock", "rwsem_read", "1f", "mmap lock", "kernel-lock rwsem_read mmap lock" },
+                { "page-fault", "file", "8:1:99:0", "/usr/bin/x", "page-fault file /usr/bin/x" },
+                { "reclaim", "reclaim_cgroup", "", NULL, "reclaim_cgroup" },
+                { "aio", "io_getevents", "1:2", NULL, "aio io_getevents 1:2" },
+                { "io_uring", "io_uring_enter", "inode:4", "io_uring:9", "io_uring_enter io_uring:9" },
+                { "io_uring", "submit", "inode:4", "io_uring:9", "io_uring submit io_uring:9" },
+                { "other", "semtimedop", "sem:4", NULL, "semtimedop sem:4" },
+                { "other", "lost", "lost", NULL, "unknown (lost)" },
+                { "other", "membarrier", "membarrier", NULL, "membarrier" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const Resource r = {
+                        .kind = (char *) cases[i].kind, .ident = (char *) cases[i].ident, .name = (char *) cases[i].name
+                };
+
+                assert_label(label_operation(cases[i].op, &r), cases[i].label);
+        }
+}
+END_TEST
+
+START_TEST(test_shorten) {
+        assert_label(table_shorten("fsync /var/lib/x", 16), "fsync /var/lib/x");
+        assert_label(table_shorten("/var/lib/postgresql/15/main/base/16384/2619", 24), "/var/li...ase/16384/2619");
+        /* Characters, not bytes: äöüäöü. */
+        assert_label(table_shorten("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc", 5), "...\xc3\xb6\xc3\xbc");
+        assert_label(table_shorten("abcdef", 3), "abcdef"); /* too narrow to show anything */
 }
 END_TEST
 
@@ -153,6 +198,8 @@ int main(void) {
         TCase *c = tcase_create("label");
 
         tcase_add_test(c, test_labels);
+        tcase_add_test(c, test_operations);
+        tcase_add_test(c, test_shorten);
         tcase_add_test(c, test_table);
         tcase_add_test(c, test_table_no_legend);
         tcase_add_test(c, test_table_empty);

@@ -24,7 +24,7 @@ START_TEST(test_system_calls) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(known); i++)
-                ck_assert_str_eq(op_name(known[i].op), known[i].name);
+                ck_assert_str_eq(op_name(PRISM_KIND_OTHER, known[i].op), known[i].name);
 }
 END_TEST
 
@@ -32,33 +32,33 @@ END_TEST
 START_TEST(test_unnamed_system_calls) {
         const char *first;
 
-        ck_assert_str_eq(op_name(511), "syscall-511");
-        ck_assert_str_eq(op_name(600), "syscall-600");
-        ck_assert_str_eq(op_name(1024 + 88), "syscall-1112");
-        ck_assert_str_eq(op_name(PRISM_OP_COMPAT - 1), "syscall-16383");
-        ck_assert_str_eq(op_name(PRISM_OP_COMPAT | 600), "syscall-600");
-        ck_assert_str_eq(op_name(PRISM_OP_NAMED - 1), "syscall-16383");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, 511), "syscall-511");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, 600), "syscall-600");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, 1024 + 88), "syscall-1112");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, PRISM_OP_COMPAT - 1), "syscall-16383");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, PRISM_OP_COMPAT | 600), "syscall-600");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, PRISM_OP_NAMED - 1), "syscall-16383");
 
         /* They live as long as the program and do not move. */
-        first = op_name(601);
+        first = op_name(PRISM_KIND_OTHER, 601);
         for (unsigned op = 0; op < 0x10000; op++)
-                ck_assert_msg(!isempty(op_name(op)), "no name for %u", op);
-        ck_assert_ptr_eq(op_name(601), first);
+                ck_assert_msg(!isempty(op_name(PRISM_KIND_OTHER, op)), "no name for %u", op);
+        ck_assert_ptr_eq(op_name(PRISM_KIND_OTHER, 601), first);
         ck_assert_str_eq(first, "syscall-601");
 }
 END_TEST
 
 START_TEST(test_named_ops) {
-        ck_assert_str_eq(op_name(PRISM_OP_FUTEX_WAIT), "wait");
-        ck_assert_str_eq(op_name(PRISM_OP_FUTEX_LOCK_PI), "lock_pi");
-        ck_assert_str_eq(op_name(PRISM_OP_STOPPED), "stopped");
-        ck_assert_str_eq(op_name(PRISM_OP_UNKNOWN), "unknown");
-        ck_assert_str_eq(op_name(_PRISM_OP_MAX), "unknown");
-        ck_assert_str_eq(op_name(0xffff), "unknown");
-        ck_assert_str_eq(op_name(UINT32_MAX), "unknown");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, PRISM_OP_FUTEX_WAIT), "wait");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, PRISM_OP_FUTEX_LOCK_PI), "lock_pi");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, PRISM_OP_STOPPED), "stopped");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, PRISM_OP_UNKNOWN), "unknown");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, _PRISM_OP_MAX), "unknown");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, 0xffff), "unknown");
+        ck_assert_str_eq(op_name(PRISM_KIND_OTHER, UINT32_MAX), "unknown");
         for (unsigned a = PRISM_OP_NAMED; a < _PRISM_OP_MAX; a++)
                 for (unsigned b = PRISM_OP_NAMED; b < a; b++)
-                        ck_assert_str_ne(op_name(a), op_name(b));
+                        ck_assert_str_ne(op_name(PRISM_KIND_OTHER, a), op_name(PRISM_KIND_OTHER, b));
 }
 END_TEST
 

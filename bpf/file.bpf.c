@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What file.bpf.h declares. */
+#include "call.bpf.h"
+#include "file.bpf.h"
+
+__u64 file_of(__u64 address, __u32 descriptor) {
+        struct task_struct *task = (struct task_struct *) address;
+        struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+        struct file **files;
+        __u64 file = 0;
+
+        if (!table || descriptor >= BPF_CORE_READ(table, max_fds))
+                return 0;
+        files = BPF_CORE_READ(table, fd);
+        bpf_probe_read_kernel(&file, sizeof(file), files + descriptor);
+        return file;
+}
+
+static __always_inline __u32 kind_of_operations(__u64 operations) {
+        if (!operations)
+                return PRISM_KIND_OTHER;
+        if (operations == control.file_operations[PRISM_FILE_EPOLL])
+                return PRISM_KIND_EPOLL;
+        if (operations == control.file_operations[PRISM_FILE_EVENTFD])
+                return PRISM_KIND_EVENTFD;
+        if (operations == control.file_operations[PRISM_FILE_TIMERFD])
+                return PRISM_KIND_TIMERFD;
+        if (operations == control.file_operations[PRISM_FILE_SIGNALFD])
+                return PRISM_KIND_SIGNALFD;
+        if (operations == control.file_operations[PRISM_FILE_INOTIFY])
+                return PRISM_KIND_INOTIFY;
+        if (operations == control.file_operations[PRISM_FILE_IO_URING])
+                return PRISM_KIND_IO_URING;
+        return PRISM_KIND_OTHER;
+}
+
+int file_identify(__u64 address, __u64 process_start, struct file_identity *id) {
+        struct file *file = (struct file *) address;
+        struct inode *inode;
+        struct super_block *sb;
+        unsigned long magic;
+        struct sock *sk;
+        __u32 family;
+
+        if (!id)
+                return PRISM_KIND_NONE;
+        id->kind = PRISM_KIND_NONE;
+        id->address = id->space = id->mode = 0;
+        inode = BPF_CORE_READ(file, f_inode);
+        if (!inode)
+                return id->kind;
+        id->mode = BPF_CORE_READ(inode, i_mode);
+        switch (id->mode & S_IFMT) {
+        case S_IFSOCK:
+                sk = (struct sock *) socket_of_file(address);
+                family = BPF_CORE_READ(sk, __sk_common.skc_family);
+                id->kind = family == AF_UNIX                             ? PRISM_KIND_UNIX
+                                : family == AF_INET || family == AF_INET6 ? PRISM_KIND_INET
+                                                                          : PRISM_KIND_SOCKET;
+                id->space = BPF_CORE_READ(inode, i_ino);
+                return id->kind;
+        case S_IFCHR:
+                id->kind = PRISM_KIND_CHARDEV;
+                id->space = BPF_CORE_READ(inode, i_rdev);
+                return id->kind;
+        case S_IFBLK:
+                id->kind = PRISM_KIND_DISK;
+                id->space = BPF_CORE_READ(inode, i_rdev);
+                return id->kind;
+        }
+
+        sb = BPF_CORE_READ(inode, i_sb);
+        magic = BPF_CORE_READ(sb, s_magic);
+        if ((id->mode & S_IFMT) == S_IFIFO) {
+                if (magic != PIPEFS_MAGIC) {
+                        id->kind = PRISM_KIND_FIFO;
+                        inode_identify(inode, id);
+                        return id->kind;
+                }
+                id->kind = PRISM_KIND_PIPE;
+                id->space = BPF_CORE_READ(inode, i_ino);
+                return id->kind;
+        }
+        if (magic == ANON_INODE_FS_MAGIC) {
+                id->kind = kind_of_operations((__u64) BPF_CORE_READ(file, f_op));
+                if (id->kind == PRISM_KIND_IO_URING) {
+                        id->space = BPF_CORE_READ(inode, i_ino);
+                        return id->kind;
+                }
+                id->space = number_of_address(address);
+                id->address = process_start;
+                return id->kind;
+        }
+        id->kind = PRISM_KIND_FILE;
+        inode_identify(inode, id);
+        return id->kind;
+}
+
+/* ---- Waits on many files ----
+ *
+ * epoll: the kernel has already put the item into the set's ready list. poll and select keep no such list: the files that
+ * the call named (as many as struct thread_state has room for) are looked at, and the first that is ready is it. */
+
+enum readiness {
+        NOT_READY,
+        READY,
+        READINESS_UNKNOWN,
+};
+
+/* Whether a file has what a poll for `events` waits for, as far as it can be seen from outside. */
+static __noinline int file_ready(__u64 address, __u32 kind, __u32 events) {
+        struct file *file = (struct file *) address;
+        void *private = BPF_CORE_READ(file, private_data);
+
+        switch (kind) {
+        case PRISM_KIND_PIPE:
+        case PRISM_KIND_FIFO: {
+                struct pipe_inode_info *pipe = private;
+                __u32 used = BPF_CORE_READ(pipe, head) - BPF_CORE_READ(pipe, tail);
+
+                if (events & POLLIN && (used || BPF_CORE_READ(pipe, writers) == 0))
+                        return READY;
+                if (events & POLLOUT &&
+                                (used < BPF_CORE_READ(pipe, max_usage) || BPF_CORE_READ(pipe, readers) == 0))
+                        return READY;
+                return NOT_READY;
+        }
+        case PRISM_KIND_UNIX:
+        case PRISM_KIND_INET:
+        case PRISM_KIND_SOCKET: {
+                struct socket *socket = private;
+                struct sock *sk = BPF_CORE_READ(socket, sk);
+                __u32 state = BPF_CORE_READ(sk, __sk_common.skc_state);
+
+                if (events & POLLIN) {
+                        if (BPF_CORE_READ(sk, sk_receive_queue.qlen) || BPF_CORE_READ(sk, sk_shutdown) & RCV_SHUTDOWN)
+                                return READY;
+                        if (kind == PRISM_KIND_INET && state == TCP_LISTEN) {
+                                struct inet_connection_sock *icsk = (struct inet_connection_sock *) sk;
+
+                                if (BPF_CORE_READ(icsk, icsk_accept_queue.rskq_accept_head))
+                                        return READY;
+                        }
+                }
+                /* What space is enough is for the protocol to say. */
+                return events & POLLOUT ? READINESS_UNKNOWN : NOT_READY;
+        }
+        case PRISM_KIND_EVENTFD: {
+                struct eventfd_ctx *context = private;
+
+                if (events & POLLIN && BPF_CORE_READ(context, count))
+                        return READY;
+                return events & POLLOUT ? READINESS_UNKNOWN : NOT_READY;
+        }
+        case PRISM_KIND_TIMERFD: {
+                struct timerfd_ctx *context = private;
+
+                return events & POLLIN && BPF_CORE_READ(context, ticks) ? READY : NOT_READY;
+        }
+        case PRISM_KIND_EPOLL: {
+                struct eventpoll *ep = private;
+                void *list = (char *) ep + bpf_core_field_offset(struct eventpoll, rdllist);
+
+                return (void *) BPF_CORE_READ(ep, rdllist.next) != list ? READY : NOT_READY;
+        }
+        }
+        return READINESS_UNKNOWN;
+}
+
+#define EP_UNACTIVE_PTR ((__u64) -1)
+
+/* The file of the item that was put last (newest) or first into a set's ready list; 0 if there is none. */
+static __always_inline __u64 epoll_ready_file(__u64 epoll_file, bool newest) {
+        struct file *file = (struct file *) epoll_file;
+        struct eventpoll *ep = BPF_CORE_READ(file, private_data);
+        __u64 list = (__u64) ep + bpf_core_field_offset(struct eventpoll, rdllist);
+        __u64 link = (__u64) (newest ? BPF_CORE_READ(ep, rdllist.prev) : BPF_CORE_READ(ep, rdllist.next));
+        struct epitem *item;
+
+        if (!link)
+                return 0;
+        if (link != list)
+                item = (struct epitem *) (link - bpf_core_field_offset(struct epitem, rdllink));
+        else {
+                /* While another thread carries events to its user they are collected here. */
+                item = BPF_CORE_READ(ep, ovflist);
+                if (!item || (__u64) item == EP_UNACTIVE_PTR)
+                        return 0;
+        }
+        return (__u64) BPF_CORE_READ(item, ffd.file);
+}
+
+static __always_inline void via_set(struct via *via, __u64 file, __u64 process_start) {
+        struct file_identity id = {};
+
+        via->kind = file_identify(file, process_start, &id);
+        via->space = id.space;
+        via->address = id.address;
+        via->file = file;
+}
+
+int epoll_via(struct thread_state *st, bool early) {
+        struct via *via;
+        __u64 file, inner, process_start;
+
+        if (!st)
+                return PRISM_KIND_NONE;
+        process_start = st->process_start_ns;
+        via = early ? &st->early_via : &st->via;
+        file = epoll_ready_file(st->file, !early);
+        if (!file) {
+                via->kind = PRISM_KIND_NONE;
+                return PRISM_KIND_NONE;
+        }
+        via_set(via, file, process_start);
+        /* A set in a set: what woke it is behind it. Two levels are looked at, deeper ones count as the second set. */
+        if (via->kind == PRISM_KIND_EPOLL) {
+                inner = epoll_ready_file(file, !early);
+                if (inner)
+                        via_set(via, inner, process_start);
+        }
+        return via->kind;
+}
+
+int poll_via(__u64 task, struct thread_state *st, bool timer, bool early) {
+        __u64 process_start, unknown = 0;
+        struct via *via;
+        __u32 n, i, unknowns = 0;
+
+        if (!st)
+                return PRISM_KIND_NONE;
+        process_start = st->process_start_ns;
+        via = early ? &st->early_via : &st->via;
+        n = st->poll_count;
+        via->kind = PRISM_KIND_NONE;
+        for (i = 0; i < PRISM_POLL_FILES; i++) {
+                struct file_identity id = {};
+                __u64 file;
+                int ready;
+
+                if (i >= n)
+                        break;
+                file = file_of(task, st->poll[i].descriptor);
+                if (!file)
+                        continue;
+                ready = file_ready(file, file_identify(file, process_start, &id), st->poll[i].events);
+                if (ready == READY) {
+                        via_set(via, file, process_start);
+                        return via->kind;
+                }
+                if (ready == READINESS_UNKNOWN) {
+                        unknown = file;
+                        unknowns++;
+                }
+        }
+        /* The only one that it can have been. */
+        if (unknowns == 1 && n <= PRISM_POLL_FILES && !early && !timer)
+                via_set(via, unknown, process_start);
+        return via->kind;
+}
+
+
+/* ---- The other end ---- */
+
+/* arch/x86/include/asm/unistd_64.h */
+#define NR_SENDTO 44
+#define NR_SENDMSG 46
+#define NR_SENDMMSG 307
+
+int is_other_end(__u64 task, __u64 wakee_file, struct call *c) {
+        __u32 wakee_port, wakee_remote, sender_port, sender_remote;
+        struct sock *sender, *wakee;
+        struct file *file;
+
+        if (!c)
+                return 0;
+        file = (struct file *) file_of(task, c->arguments[0]);
+        if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+                return 0;
+        sender = (struct sock *) socket_of_file((__u64) file);
+        wakee = (struct sock *) socket_of_file(wakee_file);
+        sender_port = BPF_CORE_READ(sender, __sk_common.skc_num);
+        sender_remote = bpf_ntohs(BPF_CORE_READ(sender, __sk_common.skc_dport));
+        wakee_port = BPF_CORE_READ(wakee, __sk_common.skc_num);
+        wakee_remote = bpf_ntohs(BPF_CORE_READ(wakee, __sk_common.skc_dport));
+
+        if (sender_remote == 0) {
+                /* A datagram: where to stands in the call. */
+                __u64 pointer = 0;
+                __u16 port = 0;
+
+                if (!c->compat && c->number == NR_SENDTO)
+                        pointer = c->arguments[4];
+                else if (!c->compat && (c->number == NR_SENDMSG || c->number == NR_SENDMMSG))
+                        bpf_probe_read_user(&pointer, sizeof(pointer), (void *) c->arguments[1]);
+                if (!pointer || bpf_probe_read_user(&port, sizeof(port), (void *) (pointer + 2)) != 0)
+                        return 0;
+                sender_remote = bpf_ntohs(port);
+        }
+        /* A listener, or a datagram socket that takes from anybody, has no remote port. */
+        return sender_remote == wakee_port && (wakee_remote == 0 || wakee_remote == sender_port);
+}

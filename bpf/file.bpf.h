@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a descriptor leads to: the identity of an open file, as struct prism_resource describes it, and which of many watched
+ * files ends a wait. All reads are such that a file which goes away meanwhile gives a wrong answer at worst, never a
+ * fault; object.bpf.c checks the answer where that matters.
+ *
+ * Here and elsewhere in bpf/ what several programs need and is large is a global function: the verifier then looks at it
+ * once, and not again for each way that leads to it. Such functions are given numbers, and memory of maps or of the
+ * caller's stack; never kernel pointers. */
+#ifndef PRISM_FILE_H
+#define PRISM_FILE_H
+
+#include "identity.bpf.h"
+
+/* What a file is; `space` and `address` as in struct prism_resource. */
+struct file_identity {
+        __u64 space, address;
+        __u32 kind;
+        __u32 mode;
+};
+
+/* A number in place of a kernel address, which nobody outside needs to know: one to one. */
+static __always_inline __u64 number_of_address(__u64 address) {
+        __u64 n = (address ^ settings.secret) * 0x9E3779B97F4A7C15ULL;
+
+        return n ^ (n >> 32);
+}
+
+static __always_inline __u64 socket_of_file(__u64 address) {
+        struct file *file = (struct file *) address;
+        struct socket *socket = BPF_CORE_READ(file, private_data);
+
+        return (__u64) BPF_CORE_READ(socket, sk);
+}
+
+static __always_inline void inode_identify(const struct inode *inode, struct file_identity *id) {
+        struct super_block *sb = BPF_CORE_READ(inode, i_sb);
+
+        id->space = BPF_CORE_READ(inode, i_ino);
+        id->address = (__u64) BPF_CORE_READ(sb, s_dev) << 32 | BPF_CORE_READ(inode, i_generation);
+        id->address &= ~PRISM_BY_PATH;
+}
+
+/* The address of the struct file, 0 if the task at `task` has no such descriptor. */
+extern __u64 file_of(__u64 task, __u32 descriptor);
+/* What the file at `address` is; returns its kind. `process_start` makes the number of those unique that have none of their
+ * own. */
+extern int file_identify(__u64 address, __u64 process_start, struct file_identity *id);
+
+/* Which watched file ends a wait in epoll_wait, poll or select: asked at the wake, into st->via; or, if the wake was ahead of
+ * the switch, at the switch, into st->early_via. Both return its kind. The whole wait is charged to the file whose event
+ * came first; later ones cost the waiter nothing. */
+extern int epoll_via(struct thread_state *st, bool early);
+/* `timer`: a timer is the waker, which may be the end of the call's own time. */
+extern int poll_via(__u64 task, struct thread_state *st, bool timer, bool early);
+
+static __always_inline bool waits_on_many(const struct thread_state *st) {
+        return st->resource.kind == PRISM_KIND_EPOLL || st->resource.kind == PRISM_KIND_POLL;
+}
+
+#endif

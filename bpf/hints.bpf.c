@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a thread says of itself on its way, for the wait that may follow: the address of a page fault, the kernel lock that
+ * it contends for, that it has to free memory first. And what it gives to io_uring. Each program is optional; all run in
+ * the thread that they are about, and leave at once for one that is not tracked. */
+#include "calls.bpf.h"
+
+static __always_inline struct thread_state *current_state(void) {
+        struct task_struct *current = bpf_get_current_task_btf();
+
+        if (!current->bpf_storage)
+                return NULL;
+        return bpf_task_storage_get(&threads, current, 0, 0);
+}
+
+/* Each page fault of the host, minor ones too. */
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(page_fault_user, unsigned long address, struct pt_regs *regs, unsigned long error_code) {
+        struct thread_state *st = current_state();
+
+        if (st)
+                st->fault_address = address;
+        return 0;
+}
+
+/* Of memory of the thread that the kernel reads or writes for it. */
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long error_code) {
+        struct thread_state *st = current_state();
+
+        if (st)
+                st->fault_address = address;
+        return 0;
+}
+
+/* Each kernel lock that is not free at once, spin locks too. One that first spins says so, and says it again without the
+ * flag when it is about to sleep. */
+SEC("tp_btf/contention_begin")
+int BPF_PROG(contention_begin, void *lock, unsigned int flags) {
+        struct thread_state *st;
+
+        if (flags & LCB_F_SPIN)
+                return 0;
+        st = current_state();
+        if (!st)
+                return 0;
+        st->lock_flags = flags;
+        st->lock = (__u64) lock;
+        return 0;
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(contention_end, void *lock, int result) {
+        struct thread_state *st = current_state();
+
+        /* A spin lock taken meanwhile ends here too. */
+        if (st && st->lock == (__u64) lock)
+                st->lock = 0;
+        return 0;
+}
+
+static __always_inline void reclaim_begin(enum prism_op op) {
+        struct thread_state *st = current_state();
+
+        if (!st)
+                return;
+        st->reclaim_ns = bpf_ktime_get_boot_ns();
+        st->reclaim = op;
+}
+
+static __always_inline void reclaim_end(void) {
+        struct thread_state *st = current_state();
+        struct prism_resource resource = { .kind = PRISM_KIND_RECLAIM };
+        struct call_result result = { .count = 1 };
+
+        if (!st || !st->reclaim)
+                return;
+        resource.op = st->reclaim;
+        result.length_ns = bpf_ktime_get_boot_ns() - st->reclaim_ns;
+        st->reclaim = 0;
+        (void) call_add(st, &resource, 0, 0, &result);
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int BPF_PROG(direct_reclaim_begin) {
+        reclaim_begin(PRISM_OP_RECLAIM);
+        return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(direct_reclaim_end) {
+        reclaim_end();
+        return 0;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(cgroup_reclaim_begin) {
+        reclaim_begin(PRISM_OP_RECLAIM_CGROUP);
+        return 0;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(cgroup_reclaim_end) {
+        reclaim_end();
+        return 0;
+}
+
+static __always_inline void uring_count(enum prism_op op) {
+        struct thread_state *st = current_state();
+        struct prism_resource resource = { .kind = PRISM_KIND_IO_URING, .op = op };
+        struct call_result result = { .count = 1 };
+
+        if (st)
+                (void) call_add(st, &resource, 0, 0, &result);
+}
+
+SEC("tp_btf/io_uring_submit_req")
+int BPF_PROG(io_uring_submit) {
+        uring_count(PRISM_OP_SUBMIT);
+        return 0;
+}
+
+/* In whichever thread the completion is seen: the waiter, or a kernel worker. */
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(io_uring_complete) {
+        uring_count(PRISM_OP_COMPLETE);
+        return 0;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What object.bpf.h declares, and iterators over open files: which operations belong to which kind of file, and what a
+ * process has open. Those are run by prismd's main thread, one at a time. */
+#include "object.bpf.h"
+
+static __always_inline void describe_unix(struct sock *sk, struct prism_object *object) {
+        struct unix_sock *unix_socket = (struct unix_sock *) sk;
+        struct unix_address *address = BPF_CORE_READ(unix_socket, addr);
+        struct sock *peer = BPF_CORE_READ(unix_socket, peer);
+        int length;
+
+        if (peer) {
+                const char *socket = (const char *) BPF_CORE_READ(peer, sk_socket);
+
+                if (socket) {
+                        struct inode *inode = (struct inode *) (socket +
+                                        bpf_core_field_offset(struct socket_alloc, vfs_inode) -
+                                        bpf_core_field_offset(struct socket_alloc, socket));
+
+                        object->peer_inode = BPF_CORE_READ(inode, i_ino);
+                }
+                /* The end that was accepted has no name of its own but the listener's; the other has none at all. */
+                if (!address) {
+                        struct unix_sock *other = (struct unix_sock *) peer;
+
+                        address = BPF_CORE_READ(other, addr);
+                }
+        }
+        if (!address)
+                return;
+        length = BPF_CORE_READ(address, len);
+        length -= bpf_core_field_offset(struct sockaddr_un, sun_path);
+        if (length <= 0)
+                return;
+        if (length > PRISM_UNIX_PATH_LENGTH)
+                length = PRISM_UNIX_PATH_LENGTH;
+        object->path_length = length;
+        bpf_probe_read_kernel(object->path, sizeof(object->path),
+                        (const char *) address + bpf_core_field_offset(struct unix_address, name) +
+                                        bpf_core_field_offset(struct sockaddr_un, sun_path));
+}
+
+static __always_inline void describe_inet(struct sock *sk, struct prism_object *object) {
+        object->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+        object->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+        if (object->family == AF_INET) {
+                bpf_core_read(object->local_address, 4, &sk->__sk_common.skc_rcv_saddr);
+                bpf_core_read(object->remote_address, 4, &sk->__sk_common.skc_daddr);
+        } else if (bpf_core_field_exists(sk->__sk_common.skc_v6_daddr)) {
+                bpf_core_read(object->local_address, 16, &sk->__sk_common.skc_v6_rcv_saddr);
+                bpf_core_read(object->remote_address, 16, &sk->__sk_common.skc_v6_daddr);
+        }
+        if (object->type == SOCK_STREAM && object->protocol == IPPROTO_TCP && object->state != TCP_LISTEN) {
+                struct tcp_sock *tcp = (struct tcp_sock *) sk;
+
+                object->has_counters = 1;
+                object->bytes_in = BPF_CORE_READ(tcp, bytes_received);
+                object->bytes_out = BPF_CORE_READ(tcp, bytes_acked);
+                object->retransmits = BPF_CORE_READ(tcp, total_retrans);
+                object->srtt_us = BPF_CORE_READ(tcp, srtt_us) >> 3;
+                object->receive_queue = BPF_CORE_READ(tcp, rcv_nxt) - BPF_CORE_READ(tcp, copied_seq);
+                object->send_queue = BPF_CORE_READ(tcp, write_seq) - BPF_CORE_READ(tcp, snd_una);
+        }
+}
+
+static __always_inline void describe_socket(__u64 file, struct prism_object *object) {
+        struct sock *sk = (struct sock *) socket_of_file(file);
+
+        object->family = BPF_CORE_READ(sk, __sk_common.skc_family);
+        object->type = BPF_CORE_READ(sk, sk_type);
+        object->protocol = BPF_CORE_READ(sk, sk_protocol);
+        object->state = BPF_CORE_READ(sk, __sk_common.skc_state);
+        object->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+        object->cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
+        if (object->family == AF_UNIX)
+                describe_unix(sk, object);
+        else if (object->family == AF_INET || object->family == AF_INET6)
+                describe_inet(sk, object);
+}
+
+int object_describe(
+                __u32 scratch, struct prism_object_key *key, __u64 file, struct thread_state *st, int descriptor) {
+        struct file_identity id = {};
+        struct prism_object_key copy;
+        struct prism_object *object = bpf_map_lookup_elem(&object_scratch, &scratch);
+        int r;
+
+        if (!object || !key || !st)
+                return true;
+        copy = *key; /* older kernels want the key of a map on the function's own stack */
+        __builtin_memset(object, 0, sizeof(*object));
+        object->descriptor = descriptor;
+        object->thread = st->thread;
+        object->seen_ns = bpf_ktime_get_boot_ns();
+
+        if (file) {
+                struct file *f = (struct file *) file;
+                struct dentry *dentry;
+
+                if (file_identify(file, st->process_start_ns, &id) !=
+                                                (key->kind == PRISM_KIND_PAGE_FAULT ? PRISM_KIND_FILE : key->kind) ||
+                                id.space != key->space || id.address != key->address)
+                        return true;
+                switch (id.kind) {
+                case PRISM_KIND_UNIX:
+                case PRISM_KIND_INET:
+                case PRISM_KIND_SOCKET:
+                        describe_socket(file, object);
+                        break;
+                default:
+                        dentry = BPF_CORE_READ(f, f_path.dentry);
+                        bpf_probe_read_kernel_str(object->name, sizeof(object->name),
+                                        BPF_CORE_READ(dentry, d_name.name));
+                }
+        } else if (key->kind == PRISM_KIND_POLL) {
+                int i;
+
+                object->poll_count = st->poll_count;
+                for (i = 0; i < PRISM_POLL_FILES; i++)
+                        object->poll_descriptors[i] = i < st->poll_count ? st->poll[i].descriptor : -1;
+        } else if (key->address & PRISM_BY_PATH)
+                __builtin_memcpy(object->name, st->path, sizeof(object->name));
+
+        r = bpf_map_update_elem(&objects, &copy, object, BPF_ANY);
+        return r == 0;
+}
+
+/* Learns the kinds from prismd's own descriptors, which are control.file_descriptors. */
+SEC("iter/task_file")
+int iter_kinds(struct bpf_iter__task_file *ctx) {
+        struct task_struct *task = ctx->task;
+        struct file *file = ctx->file;
+        int i;
+
+        if (!task || !file || task->tgid != (int) (bpf_get_current_pid_tgid() >> 32))
+                return 0;
+        for (i = 0; i < _PRISM_FILE_MAX; i++)
+                if (control.file_descriptors[i] == (int) ctx->fd)
+                        control.file_operations[i] = (__u64) file->f_op;
+        return 0;
+}
+
+/* Describes what tracked processes can talk through: sockets, pipes and the files without a name. */
+SEC("iter/task_file")
+int iter_files(struct bpf_iter__task_file *ctx) {
+        struct task_struct *task = ctx->task;
+        struct prism_object_key key = {};
+        struct file_identity id = {};
+        struct thread_state *st;
+        __u64 file;
+
+        if (!task || !ctx->file || !task->bpf_storage)
+                return 0;
+        st = bpf_task_storage_get(&threads, task, 0, 0);
+        if (!st)
+                return 0;
+        file = file_of(READ_ONCE(st->task), ctx->fd); /* as a number: see file.bpf.h */
+        key.kind = file_identify(file, st->process_start_ns, &id);
+        if (id.kind == PRISM_KIND_FILE || id.kind == PRISM_KIND_DISK || id.kind == PRISM_KIND_CHARDEV ||
+                        id.kind == PRISM_KIND_OTHER || id.kind == PRISM_KIND_NONE)
+                return 0;
+        key.space = id.space;
+        key.address = id.address;
+        if (!object_describe(SCRATCH_ITERATOR, &key, file, st, ctx->fd))
+                count_loss(PRISM_LOSS_OBJECT_FULL);
+        return 0;
+}

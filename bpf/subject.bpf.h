@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a system call is about, from its arguments: the same for a call that waits and for one that has just begun. */
+#ifndef PRISM_SUBJECT_H
+#define PRISM_SUBJECT_H
+
+#include "call.bpf.h"
+#include "file.bpf.h"
+
+/* How a call is looked at. */
+#define SUBJECT_CURRENT 1U /* its thread runs right now: its memory can be read */
+#define SUBJECT_UNINTERRUPTIBLE 2U
+
+/* The resource, where the thread sees it (futex: address; file: descriptor), and the address of the struct file. */
+struct subject {
+        struct prism_resource resource;
+        __u64 user_address;
+        __u64 file;
+        /* The answer depends on what is mapped at user_address, which only a program that holds the task can ask: of a
+         * futex whether it is shared, of msync() which file it is. */
+        __u32 look_at_mapping;
+        __u32 padding;
+};
+
+/* Waits in a file of these kinds can be interrupted. In uninterruptible state the thread waits for something else: memory
+ * that has to be read (page fault), or a lock. */
+static __always_inline bool waits_interruptibly(__u32 kind) {
+        switch (kind) {
+        case PRISM_KIND_PIPE:
+        case PRISM_KIND_FIFO:
+        case PRISM_KIND_UNIX:
+        case PRISM_KIND_INET:
+        case PRISM_KIND_SOCKET:
+        case PRISM_KIND_EPOLL:
+        case PRISM_KIND_EVENTFD:
+        case PRISM_KIND_TIMERFD:
+        case PRISM_KIND_SIGNALFD:
+        case PRISM_KIND_INOTIFY:
+        case PRISM_KIND_IO_URING:
+                return true;
+        }
+        return false;
+}
+
+/* Sets what of *s can be told without the task's mappings. `how`: SUBJECT_*; `task`: its address. Returns the class of the
+ * call. What is to be kept of the call's memory (the files of a poll, a path) goes into *st. */
+extern int subject_of_call(__u64 task, struct thread_state *st, struct subject *s, struct call *c, __u32 how);
+
+/* Opens by its path a file that is seen only when the call has ended. */
+extern int subject_set_file(__u64 task, struct thread_state *st, struct subject *s, __u32 descriptor);
+
+#endif
