@@ -2,8 +2,8 @@
 /* Unions of intervals, and a proportion. */
 #include "coverage.h"
 
-/* 0.1 %: how exactly ticks and recordings begin and end together. */
-#define COVERAGE_ERROR_SHARE 1000
+/* 1 %: a part that is switched on for a recording comes some milliseconds later. */
+#define COVERAGE_ERROR_SHARE 100
 
 /* The length of the union of the intervals (start, end] that a query yields in the order of their starts, inside the
  * range. `text` is bound to ?3 unless it is NULL. */

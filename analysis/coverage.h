@@ -11,11 +11,11 @@ typedef struct Coverage {
 
 int coverage_read(Reading *r, const char *part, Coverage *ret, char **ret_error);
 
-/* Whether numbers for the whole range can only be estimated: more than 0.1 % of it were not seen. */
+/* Whether numbers for the whole range can only be estimated: more than 1 % of it were not seen. */
 bool coverage_is_estimate(const Coverage *c);
 
 /* What was counted while it was on, for the whole range: value * recorded / covered, to the nearest. As it is when nothing
- * is covered, or all. UINT64_MAX when it is more than that. */
+ * is covered, or so much that it is no estimate. UINT64_MAX when it is more than that. */
 uint64_t coverage_scale(const Coverage *c, uint64_t value);
 
 /* Per second in which it was on. 0 when nothing is covered. */

@@ -53,6 +53,8 @@ static int find_use(Reading *r, const ScanRow *row, void *userdata, void **ret) 
                 u->times.read_sectors += sectors;
         else if (streq(op, "write"))
                 u->times.written_sectors += sectors;
+        else if (streq(op, "discard"))
+                u->times.discarded_sectors += sectors;
 
         *ret = &u->times;
         return 0;
@@ -65,6 +67,7 @@ static void add_times(DiskTimes *sum, const DiskTimes *t) {
         sum->max_ns = MAX(sum->max_ns, t->max_ns);
         sum->read_sectors += t->read_sectors;
         sum->written_sectors += t->written_sectors;
+        sum->discarded_sectors += t->discarded_sectors;
         for (int i = 0; i < STORE_HISTOGRAM_BUCKETS; i++)
                 sum->histogram[i] += t->histogram[i];
 }
@@ -84,7 +87,7 @@ static int compare_uses(const void *a, const void *b) {
         int k = compare_two_disks(x->disk, y->disk);
 
         if (k == 0)
-                k = COMPARE(y->times.sectors, x->times.sectors);
+                k = COMPARE(disk_moved_sectors(&y->times), disk_moved_sectors(&x->times));
         if (k == 0)
                 k = COMPARE(y->times.total_ns, x->times.total_ns);
         if (k == 0)

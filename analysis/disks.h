@@ -11,7 +11,7 @@ typedef struct DiskTimes {
         uint64_t total_ns;          /* from the start of each request to its end */
         uint64_t max_ns;
         uint64_t histogram[STORE_HISTOGRAM_BUCKETS];
-        uint64_t read_sectors, written_sectors; /* parts of sectors */
+        uint64_t read_sectors, written_sectors, discarded_sectors; /* parts of sectors */
 } DiskTimes;
 
 typedef struct Disk {
@@ -28,9 +28,14 @@ typedef struct DiskUse {
 
 typedef struct Disks {
         Disk **disks;   /* most time first */
-        DiskUse **uses; /* by disk, in that order, then most sectors first */
+        DiskUse **uses; /* by disk, in that order, then most sectors read and written first */
         size_t n_disks, n_uses;
 } Disks;
+
+/* What had to be moved: discarding costs no bandwidth. */
+static inline uint64_t disk_moved_sectors(const DiskTimes *t) {
+        return t->read_sectors + t->written_sectors;
+}
 
 int disks_read(Reading *r, Disks *ret, char **ret_error);
 void disks_done(Disks *d);

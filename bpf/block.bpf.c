@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Block requests, by who submitted them: how many, how large, how long, of which device, for which control group. All of
- * the host, so that a share of a device can be told; threads that are tracked one by one, the others by process.
+/* Block requests, by who submitted them: how many, how large, how long, of which device, for which control group.
+ * All of the host, so that a share of a device can be told; threads that are tracked one by one, the others by
+ * process.
  *
  * A request begins in its submitter's context, where block_io_start says so (6.5), and ends at the completion that
- * leaves nothing to do, on any CPU, mostly in an interrupt. Bios that are merged into a request later count for whoever
- * began it. What a thread submits, but a throttle holds back, is begun by the kernel thread that lets it go: the control
- * group says for whom. */
+ * leaves nothing to do, on any CPU, mostly in an interrupt. Bios that are merged into a request later count for
+ * whoever began it. What a thread submits, but a throttle holds back, is begun by the kernel thread that lets it
+ * go: the control group says for whom. */
 #include "block-kernel.h"
 #include "identity.bpf.h"
+#include "row.bpf.h"
 
 /* How deep a request's first bio can lie behind others that were merged in front of it. */
 #define FRONT_MERGES_MAX 8
@@ -25,10 +27,10 @@ struct disk_request {
         char comm[PRISM_COMM_LENGTH];
 };
 
-/* Requests in flight. Key: address of the request; where block_io_start is missing, of its first bio until the first
- * completion. Inserted when a request begins, deleted when it has ended, is merged into another one, or ends after prismd
- * stopped looking. One whose end is never seen stays until the address is used again. Full: the request is not
- * counted, the loss is. */
+/* Requests in flight. Key: address of the request; where block_io_start is missing, of its first bio until the
+ * first completion. Inserted when a request begins, deleted when it has ended, is merged into another one, or ends
+ * after prismd stopped looking. One whose end is never seen stays until the address is used again. Full: the
+ * request is not counted, the loss is. */
 struct {
         __uint(type, BPF_MAP_TYPE_HASH);
         __uint(max_entries, REQUESTS_MAX);
@@ -36,9 +38,9 @@ struct {
         __type(value, struct disk_request);
 } requests SEC(".maps");
 
-/* Per generation: struct prism_disk_key -> struct prism_disk_value. Inserted at the end of a request, drained by prismd from
- * the idle generation. Several CPUs add to one entry, hence the atomic operations. Full or busy: the request is not
- * counted, the loss is. The inner maps are made by prismd. */
+/* Per generation: struct prism_disk_key -> struct prism_disk_value. Inserted at the end of a request, drained by
+ * prismd from the idle generation. Several CPUs add to one entry, hence the atomic operations. Full or busy: the
+ * request is not counted, the loss is. The inner maps are made by prismd. */
 struct disk_map {
         __uint(type, BPF_MAP_TYPE_HASH);
         __uint(max_entries, 1);
@@ -52,17 +54,6 @@ struct disk_generations_map {
         __array(values, struct disk_map);
 };
 struct disk_generations_map disk_generations SEC(".maps");
-
-static __always_inline __u32 histogram_bucket(__u64 ns) {
-        return ns <= 1000ULL                  ? 0
-                        : ns <= 10000ULL      ? 1
-                        : ns <= 100000ULL     ? 2
-                        : ns <= 1000000ULL    ? 3
-                        : ns <= 10000000ULL   ? 4
-                        : ns <= 100000000ULL  ? 5
-                        : ns <= 1000000000ULL ? 6
-                                              : 7;
-}
 
 /* Whether `current` only happens to be interrupted by what runs now. */
 static __always_inline bool in_interrupt(struct task_struct *current) {
@@ -264,8 +255,8 @@ static __always_inline void request_end(const struct disk_request *request) {
         raise_maximum(&value->max_ns, length);
 }
 
-/* Each call says that so many bytes are done, which are not yet taken off what is left. A request whose flush is a step of
- * its own comes here once more when that is done as well, with nothing left. */
+/* Each call says that so many bytes are done, which are not yet taken off what is left. A request whose flush is a
+ * step of its own comes here once more when that is done as well, with nothing left. */
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(block_rq_complete, struct request *rq, int error, unsigned int bytes) {
         __u32 flush_step = bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a thread says of itself on its way, for the wait that may follow: the address of a page fault, the kernel lock that
- * it contends for, that it has to free memory first. And what it gives to io_uring. Each program is optional; all run in
+ * it contends for, that it has to free memory first. And what it gives to io_uring, and what a socket has moved when it is
+ * closed. Each program is optional; all run in
  * the thread that they are about, and leave at once for one that is not tracked. */
 #include "calls.bpf.h"
+#include "object.bpf.h"
 
 static __always_inline struct thread_state *current_state(void) {
         struct task_struct *current = bpf_get_current_task_btf();
@@ -123,5 +125,33 @@ int BPF_PROG(io_uring_submit) {
 SEC("tp_btf/io_uring_complete")
 int BPF_PROG(io_uring_complete) {
         uring_count(PRISM_OP_COMPLETE);
+        return 0;
+}
+
+/* A socket that a thread shuts down or closes: the last look at its counters, which are gone with it. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(socket_closing, struct sock *sk, int old_state, int new_state) {
+        struct prism_object_key key = {};
+        struct file_identity id = {};
+        struct thread_state *st;
+        __u64 file;
+
+        if (new_state != TCP_FIN_WAIT1 && new_state != TCP_LAST_ACK && new_state != TCP_CLOSE)
+                return 0;
+        st = current_state();
+        if (!st)
+                return 0;
+        WRITE_ONCE(st->closing_file, (__u64) BPF_CORE_READ(sk, sk_socket, file));
+        file = READ_ONCE(st->closing_file);
+        if (!file)
+                return 0;
+        key.kind = file_identify(file, st->process_start_ns, &id);
+        /* In an interrupt this may be a bystander; the socket is the same. */
+        if (key.kind != PRISM_KIND_INET || BPF_CORE_READ((struct file *) file, private_data) != BPF_CORE_READ(sk, sk_socket))
+                return 0;
+        key.space = id.space;
+        key.address = id.address;
+        if (!object_describe(SCRATCH_CLOSING, &key, file, st, -1))
+                count_loss(PRISM_LOSS_OBJECT_FULL);
         return 0;
 }

@@ -210,6 +210,7 @@ struct unix_sock {
 };
 
 struct socket {
+        struct file *file;
         struct sock *sk;
 };
 
@@ -355,7 +356,9 @@ struct bpf_iter__task_file {
 #define AF_INET6 10
 #define SOCK_STREAM 1
 #define IPPROTO_TCP 6
-#define TCP_ESTABLISHED 1
+#define TCP_FIN_WAIT1 4
+#define TCP_CLOSE 7
+#define TCP_LAST_ACK 9
 #define TCP_LISTEN 10
 #define RCV_SHUTDOWN 1
 

@@ -78,6 +78,7 @@ struct thread_state {
         __u32 poll_count; /* files of the current or last poll or select; more than fit into `poll` are not seen */
         struct prism_resource entered;
         __u64 entered_address, entered_file;
+        __u64 closing_file; /* as a number, for the moment in which a socket is closed */
         union {
                 struct poll_descriptor poll[PRISM_POLL_FILES];
                 char path[PRISM_NAME_LENGTH]; /* of the current or last wait in a call that takes one */
@@ -185,6 +186,7 @@ extern struct objects_map objects SEC(".maps");
 enum object_scratch {
         SCRATCH_SWITCH,   /* interrupts are off */
         SCRATCH_TASK,     /* a thread on its own way; other threads of the CPU are kept away by disabled preemption */
+        SCRATCH_CLOSING,  /* socket_closing, which never runs inside itself */
         SCRATCH_ITERATOR, /* one reader at a time: prismd's main thread */
         _SCRATCH_MAX,
 };

@@ -43,6 +43,7 @@ static __always_inline bool subject_set_mapping(struct task_struct *task, struct
         s->resource.space = m.id.space;
         s->resource.address = m.id.address;
         s->file = m.file;
+        s->user_address = NO_DESCRIPTOR;
         return true;
 }
 

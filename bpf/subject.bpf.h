@@ -10,6 +10,9 @@
 #define SUBJECT_CURRENT 1U /* its thread runs right now: its memory can be read */
 #define SUBJECT_UNINTERRUPTIBLE 2U
 
+/* In user_address of a file that is not known by a descriptor. */
+#define NO_DESCRIPTOR ((__u64) -1)
+
 /* The resource, where the thread sees it (futex: address; file: descriptor), and the address of the struct file. */
 struct subject {
         struct prism_resource resource;

@@ -242,7 +242,8 @@ int iter_mark(struct bpf_iter__task *ctx) {
         if (!fresh)
                 return 0;
         now = bpf_ktime_get_boot_ns();
-        /* Some resources are known by it. */
+        /* What first_state() asks by them. */
+        fresh->task = (__u64) task;
         fresh->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
         first_state(task, fresh, now);
         if (thread_begin(task, fresh, now, control.mark_follow, control.mark_target, false))

@@ -59,8 +59,8 @@ char *label_operation(const char *op, const Resource *r) {
         if (streq(of, "other") || streq(of, "timer") || streq(of, "child") || streq(of, "signal"))
                 of = "";
 
-        if (asprintf(&s, "%s%s%s%s%s%s%s", kind, *kind ? " " : "", words, *of ? " " : "", of, *object ? " " : "", object) <
-                        0)
+        if (asprintf(&s, "%s%s%s%s%s%s%s", kind, *kind ? " " : "", words, *of ? " " : "", of, *object ? " " : "",
+                            object) < 0)
                 return NULL;
         return s;
 }
@@ -182,7 +182,10 @@ const char *label_loss(const char *reason) {
                 { "call-map-busy", "calls that were not counted, because the map of calls was in use" },
                 { "object-map-full",
                                 "names and addresses of files and sockets that come later, because the map was full" },
-                { "request-map-full", "block requests that were not counted, because too many were in flight" },
+                { "mapping-busy", "page faults of which the file is not known, because the mapping was being changed" },
+                { "epoll-watches", "epoll sets that watch more files than were read" },
+                { "cgroup-limit", "control groups whose use was not read, because there were too many" },
+                { "block-request-map-full", "block requests that were not counted, because too many were in flight" },
                 { "disk-map-full", "block requests that were not counted, because the map of disks was full" },
                 { "disk-map-busy", "block requests that were not counted, because the map of disks was in use" },
                 { "event-buffer-full", "forks and executions that were noticed late" },

@@ -17,6 +17,7 @@ static const TableColumn columns[] = {
         { "requests_share", "SHARE", true },
         { "read_bytes", "READ", true },
         { "written_bytes", "WRITTEN", true },
+        { "discarded_bytes", NULL, true },
         { "sectors", NULL, true },
         { "sectors_share", "SHARE", true },
         { "total_ns", "TIME", true },
@@ -67,8 +68,9 @@ static int fill(const Report *r, Table *t, size_t *ret_n) {
                 table_share(t, u->times.requests, all->requests);
                 table_bytes(t, u->times.read_sectors * SECTOR_BYTES);
                 table_bytes(t, u->times.written_sectors * SECTOR_BYTES);
+                table_bytes(t, u->times.discarded_sectors * SECTOR_BYTES);
                 table_count(t, u->times.sectors);
-                table_share(t, u->times.sectors, all->sectors);
+                table_share(t, disk_moved_sectors(&u->times), disk_moved_sectors(all));
                 table_duration(t, u->times.total_ns);
                 table_share(t, u->times.total_ns, all->total_ns);
                 report_put_lengths(t, u->times.requests, u->times.total_ns, u->times.max_ns);

@@ -87,10 +87,11 @@ static int for_each_note(const Report *r, int (*say)(const char *note, void *use
                                 userdata);
         if (k >= 0 && c->covered_ns == 0)
                 k = say("calls: not recorded", userdata);
-        else if (k >= 0 && coverage_is_estimate(c)) {
-                snprintf(note, sizeof(note), "calls: recorded for %s of %s; numbers of calls are estimates",
+        else if (k >= 0 && is_beyond(c->recorded_ns - c->covered_ns, c->recorded_ns)) {
+                snprintf(note, sizeof(note), "calls: recorded for %s of %s%s",
                                 format_duration(a, sizeof(a), c->covered_ns),
-                                format_duration(b, sizeof(b), c->recorded_ns));
+                                format_duration(b, sizeof(b), c->recorded_ns),
+                                coverage_is_estimate(c) ? "; numbers of calls are estimates" : "");
                 k = say(note, userdata);
         }
         return k;

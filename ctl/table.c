@@ -220,6 +220,14 @@ static bool is_first_byte(char c) {
         return ((unsigned char) c & 0xc0) != 0x80;
 }
 
+static size_t count_characters(const char *s) {
+        size_t n = 0;
+
+        for (; *s; s++)
+                n += is_first_byte(*s);
+        return n;
+}
+
 /* How many bytes the first n characters have. */
 static size_t skip_characters(const char *s, size_t n) {
         size_t i = 0;
@@ -231,11 +239,9 @@ static size_t skip_characters(const char *s, size_t n) {
 }
 
 char *table_shorten(const char *s, size_t width) {
-        size_t n = 0, begin, end, left, right;
+        size_t n = count_characters(s), begin, end, left, right;
         char *shortened;
 
-        for (const char *p = s; *p; p++)
-                n += is_first_byte(*p);
         if (n <= width || width <= strlen(TABLE_ELLIPSIS))
                 return strdup(s);
 
@@ -249,31 +255,64 @@ char *table_shorten(const char *s, size_t width) {
         return shortened;
 }
 
-/* The share of a terminal's width that one cell of text may have. */
-static int shorten_cells(Table *t, FILE *f) {
+static const char *cell_text(Table *t, size_t row, size_t cell) {
+        const char *s = scols_cell_get_data(scols_line_get_cell(scols_table_get_line(t->lines, row), cell));
+
+        return s ? s : "";
+}
+
+/* The characters of the widest cell. */
+static size_t measure(Table *t, size_t cell, const char *title) {
+        size_t width = count_characters(title);
+
+        for (size_t row = 0; row < t->n_rows; row++)
+                width = MAX(width, count_characters(cell_text(t, row, cell)));
+        return width;
+}
+
+static int shorten_column(Table *t, size_t cell, size_t width) {
+        for (size_t row = 0; row < t->n_rows; row++) {
+                _cleanup_free_ char *shortened = table_shorten(cell_text(t, row, cell), width);
+
+                if (!shortened || scols_line_set_data(scols_table_get_line(t->lines, row), cell, shortened) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Where a line would be wider than the terminal, the columns that allow it share what the others leave them. */
+static int fit_terminal(Table *t, FILE *f) {
         struct winsize size = {};
+        size_t fixed = 0, n = 0, total = 0;
         int fd = fileno(f);
-        size_t width;
 
         if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
                 return 0;
-        width = MAX((size_t) size.ws_col / 3, TABLE_LEAST_WIDTH);
 
-        for (size_t row = 0; row < scols_table_get_nlines(t->lines); row++) {
-                struct libscols_line *line = scols_table_get_line(t->lines, row);
+        for (size_t column = 0, cell = 0; column < t->n_columns; column++) {
+                const TableColumn *c = t->columns + column;
+                size_t width;
 
-                for (size_t column = 0, cell = 0; column < t->n_columns; column++) {
-                        _cleanup_free_ char *shortened = NULL;
+                if (!c->title)
+                        continue;
+                width = measure(t, cell++, c->title) + 1;
+                total += width;
+                if (c->shorten)
+                        n++;
+                else
+                        fixed += width;
+        }
+        if (n == 0 || total <= (size_t) size.ws_col + 1)
+                return 0;
 
-                        if (!t->columns[column].title)
-                                continue;
-                        cell++;
-                        if (!t->columns[column].shorten)
-                                continue;
-                        shortened = table_shorten(scols_cell_get_data(scols_line_get_cell(line, cell - 1)), width);
-                        if (!shortened || scols_line_set_data(line, cell - 1, shortened) < 0)
-                                return -ENOMEM;
-                }
+        for (size_t column = 0, cell = 0; column < t->n_columns; column++) {
+                size_t left = size.ws_col > fixed ? (size.ws_col - fixed) / n : 0;
+
+                if (!t->columns[column].title)
+                        continue;
+                if (t->columns[column].shorten && shorten_column(t, cell, MAX(left, TABLE_LEAST_WIDTH)) < 0)
+                        return -ENOMEM;
+                cell++;
         }
         return 0;
 }
@@ -303,7 +342,7 @@ int table_print(Table *t, bool no_legend, FILE *f) {
                 return 0;
         }
 
-        r = shorten_cells(t, f);
+        r = fit_terminal(t, f);
         if (r < 0)
                 return r;
         scols_table_enable_noheadings(t->lines, no_legend);

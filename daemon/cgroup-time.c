@@ -32,8 +32,8 @@ static const char *const controllers[_SOURCE_MAX] = {
         [SOURCE_MEMORY] = "memory",
 };
 
-/* Kept open: a read costs a quarter of what opening anew does, and fails once the group is removed, whatever is made under
- * its name. */
+/* Kept open: a read costs a quarter of what opening anew does, and fails once the group is removed, whatever is
+ * made under its name. */
 enum {
         FILE_CPU_STAT,
         FILE_CPUACCT,

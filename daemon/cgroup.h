@@ -24,12 +24,12 @@ int cgroup_find_unit(const char *unit, CgroupSet *ret);
  * negative return. Groups that vanish meanwhile are left out. */
 int cgroup_for_each_process(const CgroupSet *s, int (*found)(uint32_t pid, void *userdata), void *userdata);
 
-/* Where the groups of a controller lie: in its v1 hierarchy if that is mounted, else in the unified one, whether or not it
- * is enabled there. -ENOENT if neither is mounted; the caller frees. */
+/* Where the groups of a controller lie: in its v1 hierarchy if that is mounted, else in the unified one, whether
+ * or not it is enabled there. -ENOENT if neither is mounted; the caller frees. */
 int cgroup_controller_directory(const char *controller, char **ret, bool *ret_unified);
 
-/* Paths of the groups to which the kernel charges block IO, by its numbers of them, which are the inode numbers of their
- * directories. */
+/* Paths of the groups to which the kernel charges block IO, by its numbers of them, which are the inode numbers of
+ * their directories. */
 typedef struct CgroupNames CgroupNames;
 
 /* So many at most, read anew when an unknown number comes up, at most so often. */

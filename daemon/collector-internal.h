@@ -25,7 +25,8 @@ struct Collector {
 
         uint64_t tick;
         uint64_t generation_ns;   /* when the one that is running began */
-        uint64_t looked_round_ns; /* when the last round of looks at open files ended */
+        uint64_t looked_round_ns; /* when the round of looks at open files began that goes on, or is over */
+        bool looking;             /* it goes on */
         /* When the calls tier was switched on and off last; until 0: it is on. from 0: never. */
         uint64_t calls_from_ns, calls_until_ns;
         unsigned n_missing;       /* threads with missing_ns */

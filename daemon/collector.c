@@ -82,6 +82,7 @@ static void process_refresh(Process *p) {
 
 Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char *comm, bool observed) {
         Process *p = registry_add_process(c->registry, id, observed);
+        ProcStatus status;
 
         if (!p) {
                 losses_count(&c->losses, "collector",
@@ -94,6 +95,10 @@ Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char 
         p->pid = pid;
         snprintf(p->comm, sizeof(p->comm), "%s", comm);
         process_refresh(p);
+        if (observed && pid && proc_status(pid, &status) >= 0) {
+                p->ppid = status.ppid;
+                p->uid = status.uid;
+        }
         return p;
 }
 
@@ -120,6 +125,8 @@ static Process *process_of_info(Collector *c, const struct prism_thread_info *in
                         parent = NULL;
                 p->exit_boot_ns = 0;
                 p->found_by = info->inherited ? "child" : "target";
+                /* What it has from its parent is known from there. */
+                p->looked_at = info->inherited;
                 p->found_from = info->inherited && parent ? parent->key : 0;
                 p->described = 0;
                 c->hooks.process_found(p, info->inherited ? parent : NULL, info, c->hooks.userdata);

@@ -18,7 +18,7 @@ typedef struct DiskHooks {
         void *userdata;
 } DiskHooks;
 
-/* One row an entry: two that name the same process, thread and group are added up by the store. A group whose path is not
- * known is called "id:" and its number. Stops at the first negative return of `emit`, which it returns. */
+/* One row an entry: two that name the same process, thread and group are added up by the store. A group whose path
+ * is not known is called "id:" and its number. Stops at the first negative return of `emit`, which it returns. */
 int disk_collect(const struct prism_disk_key *keys, const struct prism_disk_value *values, size_t n, Registry *registry,
                 CgroupNames *cgroups, int64_t ts_ns, int64_t dt_ns, uint64_t now_ns, const DiskHooks *hooks);

@@ -14,17 +14,18 @@
 #define STACKS_LIMIT 256                 /* threads whose stack pointer is read to find the owner of a mapping */
 
 bool mapping_parse(char *line, Mapping *ret) {
-        unsigned long long start, end, offset;
+        unsigned long long start, end, offset, inode;
         char permissions[5] = "";
         int n = 0;
 
-        if (sscanf(line, "%llx-%llx %4s %llx %*s %*s%n", &start, &end, permissions, &offset, &n) < 4 || n == 0)
+        if (sscanf(line, "%llx-%llx %4s %llx %*s %llu%n", &start, &end, permissions, &offset, &inode, &n) < 5 || n == 0)
                 return false;
         line += n;
         *ret = (Mapping){
                 .start = start,
                 .end = end,
                 .offset = offset,
+                .inode = inode,
                 .shared = permissions[3] == 's',
                 .path = line + strspn(line, " "),
         };

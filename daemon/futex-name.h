@@ -13,7 +13,7 @@ int futex_is_private(uint32_t pid, uint64_t address);
 
 /* One line of /proc/PID/maps. */
 typedef struct Mapping {
-        uint64_t start, end, offset;
+        uint64_t start, end, offset, inode;
         bool shared;
         const char *path; /* points into the line; "" for anonymous memory */
 } Mapping;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "futex-name.h"
 #include "names.h"
 
 /* The kernel's TCP_LISTEN, which its state of every stream socket is called. */
@@ -182,6 +183,26 @@ char *object_path_by_descriptor(uint32_t pid, int descriptor, const ResourceKey 
                 return NULL;
         }
         return strdup(path);
+}
+
+char *object_path_by_mapping(uint32_t pid, uint64_t inode) {
+        _cleanup_fclose_ FILE *f = NULL;
+        _cleanup_free_ char *line = NULL;
+        char path[64];
+        size_t size = 0;
+
+        snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+        f = fopen(path, "re");
+        if (!f)
+                return NULL;
+        while (getline(&line, &size, f) > 0) {
+                Mapping m;
+
+                line[strcspn(line, "\n")] = '\0';
+                if (mapping_parse(line, &m) && m.inode == inode && m.path[0] == '/')
+                        return strdup(m.path);
+        }
+        return NULL;
 }
 
 bool watched_file_parse(const char *line, WatchedFile *ret) {

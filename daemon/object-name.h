@@ -18,6 +18,9 @@ char *object_path(const struct prism_object *object);
  * Never waits for a file system. */
 char *object_path_by_descriptor(uint32_t pid, int descriptor, const ResourceKey *id);
 
+/* The path of a file with that inode which the process has mapped; NULL as above. */
+char *object_path_by_mapping(uint32_t pid, uint64_t inode);
+
 /* A line of /proc/PID/fdinfo/FD of an epoll set: a descriptor that it watches, and the inode behind it. */
 typedef struct WatchedFile {
         int descriptor;

@@ -11,6 +11,8 @@
 #define WATCHES_EVERY_NS (10 * NSEC_PER_SEC)
 #define WATCHES_LINES_MAX 4096
 #define NAME_TRIES 3
+/* A process whose sockets moved something within this time is looked at each tick. */
+#define SOCKETS_RECENT_NS (2 * NSEC_PER_SEC)
 
 static void set_name(Resource *s, char *name, NameSource source) {
         if (source < s->name_source || (s->name && streq(s->name, name))) {
@@ -27,6 +29,7 @@ static void set_name(Resource *s, char *name, NameSource source) {
 static bool names_a_path(const Resource *s) {
         switch (s->id.kind) {
         case PRISM_KIND_FILE:
+        case PRISM_KIND_PAGE_FAULT:
         case PRISM_KIND_FIFO:
         case PRISM_KIND_CHARDEV:
         case PRISM_KIND_DISK:
@@ -63,7 +66,7 @@ static void sample_socket(Collector *c, Resource *s, const struct prism_object *
                 *last = (SocketCounters){ o->seen_ns, o->bytes_in, o->bytes_out, o->retransmits };
                 return;
         }
-        from = last->seen_ns ? last->seen_ns : o->seen_ns - MIN(o->seen_ns, NSEC_PER_SEC);
+        from = last->seen_ns ? last->seen_ns : MIN(c->generation_ns, o->seen_ns - 1);
         row = (BatchSocketSample){
                 .ts_ns = clock_unix(&c->clock, o->seen_ns),
                 .dt_ns = (int64_t) (o->seen_ns - from),
@@ -175,33 +178,36 @@ static void learn(Collector *c, const struct prism_object_key *key, const struct
                 set_name(s, name, source);
         if (is_socket(s))
                 learn_socket(c, s, o, t ? t->process : NULL, boundary);
-        if (names_a_path(s) && t && t->process->pid && o->descriptor >= 0 && s->name_tries < NAME_TRIES &&
-                        boot_now() < c->names_until_ns) {
+        if (names_a_path(s) && t && t->process->pid && s->name_tries < NAME_TRIES && boot_now() < c->names_until_ns) {
                 s->name_tries++;
-                name = object_path_by_descriptor(t->process->pid, o->descriptor, &s->id);
+                name = o->descriptor >= 0 ? object_path_by_descriptor(t->process->pid, o->descriptor, &s->id)
+                                : s->id.kind == PRISM_KIND_PAGE_FAULT
+                                ? object_path_by_mapping(t->process->pid, s->id.space)
+                                : NULL;
                 if (name)
                         set_name(s, name, NAME_FULL);
         }
 }
 
-/* Looks at what processes have open: of those that are new, and of those whose sockets moved something lately. */
+/* Looks at what processes have open: of those that are new, and of those whose sockets moved something lately. One round
+ * may take several ticks. */
 static void look_at_files(Collector *c, uint64_t boundary) {
         uint64_t until = boot_now() + LOOK_TIME_NS;
 
+        if (!c->looking)
+                c->looked_round_ns = boundary;
+        c->looking = true;
         for (Process *p = registry_processes(c->registry); p; p = p->hh.next) {
-                if (p->live_threads == 0 || p->pid == 0 || p->looked_ns == boundary)
+                if (p->live_threads == 0 || p->pid == 0 || p->looked_ns >= c->looked_round_ns)
                         continue;
-                if (p->looked_ns != 0 && p->sockets_ns + 2 * NSEC_PER_SEC < boundary)
+                if (p->looked_ns != 0 && p->sockets_ns + SOCKETS_RECENT_NS < boundary)
                         continue;
                 if (boot_now() >= until)
                         return;
-                if (p->looked_ns == 0 || p->looked_ns < c->looked_round_ns) {
-                        note_failure(c, probes_look_at_files(c->probes, p->pid));
-                        p->looked_ns = boundary;
-                }
+                note_failure(c, probes_look_at_files(c->probes, p->pid));
+                p->looked_ns = boundary;
         }
-        /* All had their turn. */
-        c->looked_round_ns = boundary;
+        c->looking = false;
 }
 
 int collect_objects(Collector *c, uint64_t boundary) {

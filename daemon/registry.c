@@ -456,8 +456,9 @@ void registry_collect(Registry *r, uint64_t now) {
                         process_free(p);
                 }
 
+        /* A futex comes back; what was closed does not. */
         HASH_ITER(hh, r->resources, s, s_next)
-                if (s->used_ns + KEEP_UNUSED_NS < now) {
+                if (s->used_ns + (s->id.kind == PRISM_KIND_FUTEX ? KEEP_UNUSED_NS : KEEP_ENDED_NS) < now) {
                         unlist_opened(r, s);
                         HASH_DEL(r->resources, s);
                         resource_free(s);

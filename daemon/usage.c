@@ -72,8 +72,10 @@ int collect_cgroups(Collector *c, uint64_t boundary) {
 
         cgroup_times_begin(c->cgroup_times);
         for (Process *p = registry_processes(c->registry); p; p = p->hh.next)
-                if (p->live_threads > 0 && p->pid)
-                        (void) cgroup_times_process(c->cgroup_times, p->pid, p->identity.start_boot_ns, boundary);
+                if (p->live_threads > 0 && p->pid &&
+                                cgroup_times_process(c->cgroup_times, p->pid, p->identity.start_boot_ns, boundary) ==
+                                                -ENOMEM)
+                        note_failure(c, -ENOMEM);
         r = cgroup_times_collect(c->cgroup_times, boundary, emit_cgroup, c, &left_out);
         losses_count(&c->losses, "collector", "cgroup-limit", left_out);
         return r;

@@ -206,7 +206,7 @@ CREATE VIEW futex_wait AS
         WHERE s.kind = 'futex'
         GROUP BY s.ts_ns, s.thread_id, s.resource_id;
 
--- By the thread that woke. Each row of wake has the time of the woken thread's row: the second is what they share.
+-- By the thread that woke; other wakers have thread 0. Each row of wake has the time of the woken thread's row: the second is what they share.
 CREATE VIEW futex_wake AS
         WITH futex AS MATERIALIZED (SELECT id, futex_key_addr, futex_key_word, futex_key_offset FROM resource_futex)
         SELECT p.machine_id AS machine_id,
@@ -217,7 +217,7 @@ CREATE VIEW futex_wake AS
                sum(w.count) AS successful_count, max(w.ts_ns) AS ts_ns, r.name AS name, r.id AS resource_id
         FROM wake w CROSS JOIN resource r ON r.id = w.resource_id CROSS JOIN thread t ON t.id = w.waker_thread_id
         CROSS JOIN process p ON p.id = t.process_id CROSS JOIN futex f ON f.id = r.id
-        WHERE w.waker_kind = 'thread' AND r.kind = 'futex'
+        WHERE r.kind = 'futex'
         GROUP BY w.ts_ns / 1000000000, w.waker_thread_id, w.resource_id;
 
 -- op is 0 for what reads, 1 for what writes, 2 for what does neither.
@@ -248,7 +248,8 @@ CREATE VIEW muxio_wait AS
         FROM wait_second
         WHERE kind IN ('epoll', 'poll');
 
--- The waits on a set that one of its files ended. mean is their mean length in that second, NULL when none ended.
+-- The waits on a set that one of its files ended (watched_id is 0 for the others). mean is their mean length in that
+-- row, NULL when none ended.
 CREATE VIEW muxio_file AS
         WITH RECURSIVE sixty (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM sixty WHERE i < 59),
         file AS MATERIALIZED (SELECT id, fs_magic, device_id, inode_id FROM resource_file),
@@ -256,7 +257,7 @@ CREATE VIEW muxio_file AS
                 SELECT ts_ns, dt_ns, thread_id, resource_id, watched_id, op, count, total_ns,
                        total_ns / nullif(count, 0)
                 FROM mux_wait
-                WHERE dt_ns <= 1500000000 AND watched_id <> 0
+                WHERE dt_ns <= 1500000000
                 UNION ALL
                 SELECT ts_ns - dt_ns + dt_ns * k / n, dt_ns * k / n - dt_ns * (k - 1) / n, thread_id, resource_id,
                        watched_id, op, count * k / n - count * (k - 1) / n, total_ns * k / n - total_ns * (k - 1) / n,
@@ -266,8 +267,7 @@ CREATE VIEW muxio_file AS
                             FROM mux_wait
                             WHERE dt_ns > 1500000000) m
                       CROSS JOIN sixty AS minute ON minute.i * 60 < m.n
-                      CROSS JOIN sixty AS second ON minute.i * 60 + second.i < m.n
-                      WHERE m.watched_id <> 0))
+                      CROSS JOIN sixty AS second ON minute.i * 60 + second.i < m.n))
         SELECT p.machine_id AS machine_id,
                strftime('%Y-%m-%d %H:%M:%S', w.ts_ns / 1000000000, 'unixepoch')
                        || printf('.%06d', w.ts_ns / 1000 % 1000000) AS ts_s,

@@ -16,6 +16,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
+import database
 import tap
 from prism import PRISMCTL, PRISMD, NeedsBpf, Prismd, bpf_unavailable, environment, run
 
@@ -259,11 +260,12 @@ class Recordings(Running):
         for length in ("", "0", "-3s", "abc", "3x", "1e400s", "99999999999999999999s"):
             self.refused(USAGE, "record", "start", "x", f"--for={length}")
 
-    def test_calls_tier_is_not_there_yet(self):
-        result = self.prismd.ctl("record", "start", "with calls", "--calls", "full")
-        self.assertIn(result.code, (FAILED, USAGE))
-        self.assertTrue(result.err.strip())
-        self.refused(USAGE, "record", "start", "x", "--calls", "sometimes")
+    def test_calls(self):
+        for calls in ("", "sometimes", "Full", "none,full"):
+            self.refused(USAGE, "record", "start", "x", f"--calls={calls}", says=calls)
+            self.refused(USAGE, "run", f"--calls={calls}", "--", "true", says=calls)
+        self.refused(USAGE, "record", "stop", "x", "--calls", "full")
+        self.refused(USAGE, "record", "start", "x", "--calls")
 
     def test_bad_ranges(self):
         for text in ("5..", "..", "11:00:00..10:00:00", "2026-13-45T00:00:00Z..2027-01-01T00:00:00Z"):
@@ -281,7 +283,7 @@ class Queries(Running):
             self.refused(FAILED, "query", sql)
         self.assertFalse(os.path.exists("/tmp/x.db") or os.path.exists("/tmp/prism-x"))
         with self.prismd.database() as db:
-            self.assertEqual(db.execute("PRAGMA user_version").fetchone()[0], 1)
+            self.assertEqual(db.execute("PRAGMA user_version").fetchone()[0], database.VERSION)
 
     def test_that_are_no_sql(self):
         for sql in ("SELECT", "nonsense", "SELECT * FROM no_such_table", "SELECT 'a"):

@@ -44,7 +44,7 @@ KEYS = {
     "calls": "pid tid comm kind op name ident count count_per_second errors bytes bytes_per_second total_ns mean_ns max_ns "
              "histogram estimate raw",
     "ran_instead": "pid tid comm runqueue_ns share throttled_ns ran unnamed_ns unnamed_share",
-    "disks": "device device_name pid comm is_kernel cgroup requests requests_share read_bytes written_bytes sectors "
+    "disks": "device device_name pid comm is_kernel cgroup requests requests_share read_bytes written_bytes discarded_bytes sectors "
              "sectors_share total_ns time_share mean_ns max_ns histogram",
     "sockets": "kind name ident local remote bytes_in bytes_out retransmits mean_rtt_ns max_rtt_ns max_send_queue_bytes "
                "max_receive_queue_bytes",

@@ -39,7 +39,7 @@ class Pipes(ObjectTest):
         number = os.path.basename(known["path"])
         with self.subTest("terminal"):
             thread, wait = self.check(recording, "terminal", known, "chardev", "read", label=rf"\b{number}$",
-                                      wakers=())
+                                      wakers=None)
             wakes = recording.wakes(thread, wait.resource)
             self.assertEqual({w.kind for w in wakes}, {"thread"}, f"{wakes}")
             resources["terminal"] = wait.resource

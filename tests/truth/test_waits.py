@@ -48,13 +48,11 @@ class Sleeps(truth.SharedRecording):
 
     def test_timerfd_is_woken_by_a_timer(self):
         thread = self.recording.thread(self.truth["timerfd"]["tid"])
-        wait = self.only(self.recording.waits(thread, op="read"), "waits on the timerfd and the gate")
+        wait = self.only(self.recording.waits(thread, "timerfd", "read"), "waits on the timerfd")
         known = self.truth["timerfd"]
-        # One more is the wait at the gate, which a thread ends.
-        self.assertEqual(wait.count, known["count"] + 1)
+        self.assertEqual(wait.count, known["count"])
         wakes = {w.kind: w for w in self.recording.wakes(thread, wait.resource)}
-        self.assertEqual(wakes.keys(), {"timer", "thread"})
-        self.assertEqual(wakes["thread"].count, 1)
+        self.assertLessEqual(wakes.keys(), {"timer", "unseen"})
         share = wakes["timer"].count / known["count"]
         self.assertGreater(share, 0.9)
         self.assert_between(wakes["timer"].total_ns, *(share * bound for bound in self.bounds("timerfd")), "timerfd")
@@ -145,7 +143,7 @@ class Blocked(truth.SharedRecording):
         self.assertIn(f"{self.truth['address']:x}", wait.ident)
 
     def test_in_a_pipe(self):
-        self.check("pipe", "other", "read")
+        self.check("pipe", "pipe", "read")
 
     def test_for_time(self):
         self.check("timer", "timer", "clock_nanosleep")
@@ -221,7 +219,7 @@ class Packets(truth.TruthTest):
 
         recording, known = self.play("receive", self.PORT, self.COUNT, prefix=("ip", "netns", "exec", a), during=send)
         thread = recording.thread(known["tid"])
-        waits = recording.waits(thread, op="recvfrom")
+        waits = recording.waits(thread, op="receive")
         self.assert_close(sum(w.total_ns for w in waits), known["total_ns"] - known["runqueue_ns"], "waited")
         wakes = [w for wait in waits for w in recording.wakes(thread, wait.resource)]
         by_kind = {kind: sum(w.count for w in wakes if w.kind == kind) for kind in ("irq", "thread", "timer", "unseen")}

@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+/* The other end of a TCP connection may put off the acknowledgement of the last bytes for so long. */
+#define LAST_ACK_NS (150 * MSEC)
+
 typedef union Address {
         struct sockaddr any;
         struct sockaddr_in in;

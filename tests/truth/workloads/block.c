@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* block DEVICE MODE COUNT BYTES [OTHERS]: a thread that does COUNT transfers of BYTES each, one after the other and past the
- * page cache where it can. Modes: read, write, buffered (write, then fsync). OTHERS: a child process, which is not
- * to be followed, reads OTHERS times as many at the same time. Says how long each transfer took, and what /proc says of
- * the process. */
+/* block DEVICE MODE COUNT BYTES [OTHERS]: a thread that does COUNT transfers of BYTES each, one after the other
+ * and past the page cache where it can. Modes: read, write, buffered (write, then fsync). OTHERS: a child process,
+ * which is not to be followed, reads OTHERS times as many at the same time. Says how long each transfer took, and
+ * what /proc says of the process. */
 #include "workload.h"
 
 #include <sys/stat.h>

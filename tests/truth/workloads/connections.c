@@ -248,6 +248,7 @@ int main(void) {
         pairs_join(pairs, ELEMENTSOF(pairs));
         for (size_t i = 0; i < ELEMENTSOF(threads); i++)
                 join_thread(threads[i]);
+        sleep_ns(LAST_ACK_NS);
 
         printf("{\"connect-tcp\":{\"tid\":%d,\"run_ns\":%llu,\"runqueue_ns\":%llu,", lost.tid,
                         (unsigned long long) lost.used.run_ns, (unsigned long long) lost.used.runqueue_ns);

@@ -196,17 +196,15 @@ static void choose_reused(Pair *p) {
         p->wait_ns = FAST_NS + p->chosen * 2 * MSEC;
         if (p->round % N_REUSED != 0)
                 return;
-        if (p->round > 0) {
-                close(p->fds[p->chosen - 1]); /* with it, it leaves the set */
-                close(p->fds[PAIR_FILES + p->chosen - 1]);
-        }
         add_pipe(p);
         if (p->round == 0)
                 p->data = (void *) (intptr_t) p->fds[0];
         int wanted = (int) (intptr_t) p->data;
         if (p->fds[p->chosen] != wanted) {
+                /* Closes the former one at the same moment, with which it leaves the set. */
                 CHECK(dup3(p->fds[p->chosen], wanted, O_CLOEXEC) == wanted);
                 close(p->fds[p->chosen]);
+                close(p->fds[PAIR_FILES + p->chosen - 1]);
                 p->fds[p->chosen] = wanted;
         }
         watch((int) p->number, wanted, 0);

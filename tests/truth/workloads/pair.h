@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Two threads, or two processes: one waits, the other one ends the wait at a moment that it notes. They agree on each
- * round by looking at each other's progress in short sleeps, so that nothing but the wait of the scenario and the timer
- * is waited for. */
+/* Two threads, or two processes: one waits, the other one ends the wait at a moment that it notes. They keep step by
+ * futexes; the pair's memory may be shared between processes. */
 #pragma once
 
 #include "workload.h"
@@ -10,7 +9,6 @@
 
 #define PAIR_FILES 4
 #define PAIR_NOTES 128
-#define PAIR_LOOK_NS (MSEC / 5)
 
 typedef struct Pair Pair;
 struct Pair {
@@ -36,7 +34,7 @@ struct Pair {
         unsigned n_noted;
 
         unsigned round;
-        atomic_uint prepared, waiting, done; /* rounds */
+        atomic_uint prepared, waiting, done; /* rounds; futexes */
         _Atomic uint64_t start_ns, woken_ns;
         Gate *gate;
         pthread_t threads[2];
@@ -67,9 +65,16 @@ static inline char *full_path(const char *name) {
         return path;
 }
 
+static inline void pair_await(atomic_uint *progress, unsigned round) {
+        unsigned reached;
+
+        while ((reached = *progress) < round)
+                CHECK(futex(progress, FUTEX_WAIT, reached, NULL, NULL, 0) == 0 || errno == EAGAIN || errno == EINTR);
+}
+
 static inline void pair_reach(atomic_uint *progress, unsigned round) {
-        while (*progress < round)
-                sleep_ns(PAIR_LOOK_NS);
+        *progress = round;
+        CHECK(futex(progress, FUTEX_WAKE, 1, NULL, NULL, 0) >= 0);
 }
 
 static inline void *pair_waiter(void *argument) {
@@ -81,16 +86,16 @@ static inline void *pair_waiter(void *argument) {
         Schedstat before = schedstat();
         for (unsigned i = 1; i <= p->rounds; i++) {
                 if (p->wake)
-                        pair_reach(&p->prepared, i);
+                        pair_await(&p->prepared, i);
+                pair_reach(&p->waiting, i);
                 p->start_ns = now_ns();
-                p->waiting = i;
                 p->wait(p);
                 uint64_t end_ns = p->wake ? p->woken_ns : now_ns();
                 tally_add(&p->tally, end_ns - p->start_ns);
                 tally_add(&p->by_file[p->chosen], end_ns - p->start_ns);
                 if (p->after)
                         p->after(p);
-                p->done = i;
+                pair_reach(&p->done, i);
         }
         Schedstat after = schedstat();
         p->used = (Schedstat){ after.run_ns - before.run_ns, after.runqueue_ns - before.runqueue_ns };
@@ -106,12 +111,12 @@ static inline void *pair_waker(void *argument) {
         p->waker = thread_id();
         gate_pass(p->gate);
         for (unsigned i = 1; i <= p->rounds; i++) {
-                pair_reach(&p->done, i - 1);
+                pair_await(&p->done, i - 1);
                 p->round = i - 1;
                 if (p->prepare)
                         p->prepare(p);
-                p->prepared = i;
-                pair_reach(&p->waiting, i);
+                pair_reach(&p->prepared, i);
+                pair_await(&p->waiting, i);
                 sleep_ns(p->wait_ns);
                 p->woken_ns = now_ns();
                 p->wake(p);

@@ -236,6 +236,7 @@ int main(void) {
         gate_open(&gate, ELEMENTSOF(threads));
         for (size_t i = 0; i < ELEMENTSOF(threads); i++)
                 join_thread(threads[i]);
+        sleep_ns(LAST_ACK_NS);
         for (size_t i = 0; i < ELEMENTSOF(talks); i++) {
                 printf("%c\"%s\":{", i == 0 ? '{' : ',', talks[i].name);
                 print_end("client", &talks[i].client);

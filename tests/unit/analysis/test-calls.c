@@ -15,8 +15,8 @@ START_TEST(test_arithmetic) {
         const Coverage tenth = { .recorded_ns = 100 * NSEC_PER_SEC, .covered_ns = 10 * NSEC_PER_SEC },
                        third = { .recorded_ns = 30, .covered_ns = 9 },
                        whole = { .recorded_ns = 100 * NSEC_PER_SEC, .covered_ns = 100 * NSEC_PER_SEC },
-                       nearly = { .recorded_ns = 100 * NSEC_PER_SEC,
-                               .covered_ns = 100 * NSEC_PER_SEC - NSEC_PER_SEC / 20 },
+                       nearly = { .recorded_ns = 100 * NSEC_PER_SEC, .covered_ns = 99 * NSEC_PER_SEC },
+                       mostly = { .recorded_ns = 100 * NSEC_PER_SEC, .covered_ns = 98 * NSEC_PER_SEC },
                        none = { .recorded_ns = 100 * NSEC_PER_SEC }, nothing = {};
 
         ck_assert(coverage_is_estimate(&tenth));
@@ -28,10 +28,13 @@ START_TEST(test_arithmetic) {
         ck_assert_uint_eq(coverage_scale(&third, 1), 3); /* 3.33 */
         ck_assert_uint_eq(coverage_scale(&third, 2), 7); /* 6.67 */
 
-        /* The ends of ticks and recordings differ a little. */
+        /* It is switched on a little late. */
         ck_assert(!coverage_is_estimate(&whole));
         ck_assert(!coverage_is_estimate(&nearly));
         ck_assert_uint_eq(coverage_scale(&nearly, 123456), 123456);
+
+        ck_assert(coverage_is_estimate(&mostly));
+        ck_assert_uint_eq(coverage_scale(&mostly, 980), 1000);
 
         ck_assert(coverage_is_estimate(&none));
         ck_assert_uint_eq(coverage_scale(&none, 5), 5);

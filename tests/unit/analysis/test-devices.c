@@ -47,6 +47,7 @@ static Store *open_with_disks(void) {
         add_disk(b, KWORKER, 0, DISK, "/a", "write", 50, 5);
         add_disk(b, KWORKER, 0, DISK, "/b", "write", 50, 5);
         add_disk(b, KWORKER, 0, OTHER_DISK, NULL, "flush", 0, 1);
+        add_disk(b, SAMPLE_STRESS, 0, OTHER_DISK, NULL, "discard", 900, 2);
         assert_done(store_write(s, b, &error));
         return s;
 }
@@ -69,7 +70,7 @@ START_TEST(test_disks) {
         ck_assert_uint_eq(d.disks[0]->all.max_ns, 10 * NSEC_PER_MSEC);
         ck_assert_uint_eq(d.disks[0]->all.histogram[4], 50);
 
-        ck_assert_uint_eq(d.n_uses, 5);
+        ck_assert_uint_eq(d.n_uses, 6);
         stress = d.uses[0]; /* most sectors first */
         demo = d.uses[1];
         ck_assert_str_eq(stress->process->comm, "stress");
@@ -89,7 +90,10 @@ START_TEST(test_disks) {
         ck_assert_uint_eq(d.uses[3]->times.written_sectors, 50);
         ck_assert_ptr_null(d.uses[4]->cgroup);
         ck_assert_ptr_eq(d.uses[4]->disk, d.disks[1]);
-        ck_assert_uint_eq(d.uses[4]->times.sectors, 0);
+        ck_assert_uint_eq(d.uses[4]->times.sectors, 900); /* of two that moved nothing the slower one is first */
+        ck_assert_uint_eq(d.uses[4]->times.discarded_sectors, 900);
+        ck_assert_uint_eq(disk_moved_sectors(&d.uses[4]->times), 0);
+        ck_assert_uint_eq(d.uses[5]->times.sectors, 0);
 }
 END_TEST
 

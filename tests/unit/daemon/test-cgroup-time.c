@@ -322,8 +322,8 @@ START_TEST(test_group) {
         ck_assert_int_eq(cgroup_times_collect(t, now, see, &seen, &left_out), 0);
         ck_assert_uint_eq(seen.rows, 0);
 
-        /* Removed and made again between two looks, under a process that seems to be the same: what the new one has used
-         * is no difference to the old one. */
+        /* Removed and made again between two looks, under a process that seems to be the same: what the new one
+         * has used is no difference to the old one. */
         ck_assert_int_eq(usleep(100000), 0);
         write_text(mount, "cgroup.procs", number);
         ck_assert_int_eq(rmdir(inner), 0);
