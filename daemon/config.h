@@ -9,7 +9,7 @@ typedef struct Config {
         unsigned targets;
         unsigned threads;     /* tracked at a time */
         unsigned processes;   /* known at a time, also those that are only named */
-        unsigned resources;   /* futexes known at a time */
+        unsigned resources;   /* known at a time */
         unsigned waits;       /* different (thread, resource, operation, waker) in a second */
         unsigned ran_instead; /* different (thread, process) in a second */
         unsigned connections; /* on private sockets */

@@ -57,6 +57,16 @@ INSERT INTO epoll_watch SELECT resource_id, watched_id, min(first_ns), max(last_
         GROUP BY resource_id, watched_id;
 DROP TABLE epoll_watch_1;
 
+ALTER TABLE coverage RENAME TO coverage_1;
+CREATE TABLE coverage (
+        ts_ns          INTEGER NOT NULL,
+        part           TEXT NOT NULL,
+        dt_ns          INTEGER NOT NULL,
+        PRIMARY KEY (ts_ns, part)
+) STRICT, WITHOUT ROWID;
+INSERT INTO coverage SELECT ts_ns, part, dt_ns FROM coverage_1;
+DROP TABLE coverage_1;
+
 CREATE TABLE mux_wait (
         ts_ns          INTEGER NOT NULL,
         dt_ns          INTEGER NOT NULL,

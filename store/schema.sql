@@ -252,10 +252,11 @@ CREATE TABLE cgroup_time (
 ) STRICT, WITHOUT ROWID;
 
 -- When a part that is not always on was on: the whole of (ts_ns - dt_ns, ts_ns].
+-- The key first: with dt_ns between its columns PRAGMA integrity_check of SQLite 3.40 takes a row for damaged that is not.
 CREATE TABLE coverage (
         ts_ns          INTEGER NOT NULL,
-        dt_ns          INTEGER NOT NULL,
         part           TEXT NOT NULL,             -- calls: the rows of call
+        dt_ns          INTEGER NOT NULL,
         PRIMARY KEY (ts_ns, part)
 ) STRICT, WITHOUT ROWID;
 

@@ -8,9 +8,9 @@
 -- of two running totals: the pieces add up to the row, and a count of one falls to the last, where what it counts
 -- ended. Rows that need no cutting have a half of the union of their own; there a condition on ts_ns uses the key.
 --
--- CROSS JOIN keeps the order (along the time, then the names): SQLite has no statistics of these tables, and would sort
--- one by thread or resource for each query. What is made of identities is MATERIALIZED: once a query, not once a row;
--- it is never grouped, because SQLite takes a grouped table for a small one and gives it no index.
+-- CROSS JOIN fixes the order, along the time and then to the names, whatever statistics an ANALYZE may have left. What is
+-- made of identities is MATERIALIZED: once a query, not once a row. It is never grouped, because SQLite takes a grouped
+-- table for a small one, gives it no index, and reads it through for each row.
 
 -- What thread_time says of each second.
 CREATE VIEW thread_second AS
@@ -206,7 +206,8 @@ CREATE VIEW futex_wait AS
         WHERE s.kind = 'futex'
         GROUP BY s.ts_ns, s.thread_id, s.resource_id;
 
--- By the thread that woke; other wakers have thread 0. Each row of wake has the time of the woken thread's row: the second is what they share.
+-- By the thread that woke; other wakers have thread 0. Each row of wake has the time of the woken thread's row: the
+-- second is what they share.
 CREATE VIEW futex_wake AS
         WITH futex AS MATERIALIZED (SELECT id, futex_key_addr, futex_key_word, futex_key_offset FROM resource_futex)
         SELECT p.machine_id AS machine_id,

@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
 import tap
 from objects import ObjectTest, numbers
-from recording import NS
+from recording import MS, NS
 
 
 class CallsTest(ObjectTest):
@@ -33,7 +33,8 @@ class Full(CallsTest):
 
     def test_counts_bytes_and_errors(self):
         recording, truth = self.play("calls", "exact", cwd=self.directory)
-        self.assertGreater(self.covered_ns(recording), 0.95 * recording.length_ns, "coverage")
+        # It takes a moment to begin.
+        self.assertGreater(self.covered_ns(recording), recording.length_ns - 50 * MS, "coverage")
         for name, caller in truth.items():
             rows = self.call_rows(recording, caller["tid"])
             shown = [(r["kind"], r["op"], r["name"], r["count"]) for r in rows]

@@ -16,6 +16,7 @@ LONG_NS = 10 * MS
 
 
 class Recycled(ObjectTest):
+    calls = "none"
     directory_parent = scratch_directory()  # where inode numbers are used again
 
     def check_each(self, recording, name, known, kind, op, owners):

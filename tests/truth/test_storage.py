@@ -30,10 +30,10 @@ class SlowDiskTest(ObjectTest):
         wait = self.only(recording.waits(thread, kind, op), f"{name}: {everything}")
         self.assertIn(known["inode"], numbers(wait.ident), f"{name}: which file")
         self.assertEqual(wait.name, known["path"], name)
+        # What was done at once is no wait; a sync is several.
+        self.assertGreaterEqual(wait.count, known["long"], f"{name}: number of waits")
         if exact:
-            self.assertEqual(wait.count, known["count"], f"{name}: number of waits")
-        else:
-            self.assertGreaterEqual(wait.count, known["count"], f"{name}: number of waits")
+            self.assertLessEqual(wait.count, known["count"], f"{name}: number of waits")
         self.assert_between(wait.total_ns, *self.bounds(known), f"{name}: total; {everything}")
         self.check_named(recording, name, thread)
         return thread, wait

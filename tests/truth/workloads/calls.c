@@ -221,10 +221,10 @@ static void set_up_copies(Caller *c) {
                 CHECK(write(c->fds[0], block, sizeof(block)) == sizeof(block));
 }
 
-/* Of a call with two files the first argument is the one it is about: where sendfile() writes to, where the others read. */
+/* What a call with two files is about: where sendfile() writes to, the pipe of a splice(), where copy_file_range() reads. */
 static void play_copies(Caller *c) {
         Expected *sends = expect(c, "file", "sendfile", c->fds[1], c->paths[1]);
-        Expected *splices = expect(c, "file", "splice", c->fds[0], c->paths[0]);
+        Expected *splices = expect(c, "pipe", "splice", c->fds[2], NULL);
         Expected *copies = expect(c, "file", "copy_file_range", c->fds[0], c->paths[0]);
         char block[4096];
 

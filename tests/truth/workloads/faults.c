@@ -56,7 +56,7 @@ static Pair pairs[] = {
 };
 
 typedef struct Changer {
-        Gate *gate;
+        Gate *gate, *prepared;
         pid_t tid;
         unsigned count;
         uint64_t elapsed_ns;
@@ -72,6 +72,7 @@ static void *run_changer(void *argument) {
                 memory[i] = 1;
         name_thread("changer");
         c->tid = thread_id();
+        gate_open(c->prepared, 1);
         gate_pass(c->gate);
         Schedstat before = schedstat();
         uint64_t start_ns = now_ns();
@@ -86,13 +87,17 @@ static void *run_changer(void *argument) {
 static void play_locks(void) {
         Changer changers[N_CHANGERS] = { 0 };
         pthread_t threads[N_CHANGERS];
-        Gate gate;
+        Gate gate, prepared;
 
         gate_init(&gate);
+        gate_init(&prepared);
         for (size_t i = 0; i < N_CHANGERS; i++) {
                 changers[i].gate = &gate;
+                changers[i].prepared = &prepared;
                 threads[i] = start_thread(run_changer, &changers[i]);
         }
+        for (size_t i = 0; i < N_CHANGERS; i++)
+                gate_pass(&prepared);
         ready();
         gate_open(&gate, N_CHANGERS);
         printf("{\"changers\":[");

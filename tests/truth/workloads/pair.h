@@ -9,6 +9,7 @@
 
 #define PAIR_FILES 4
 #define PAIR_NOTES 128
+#define PAIR_LONG_NS MSEC
 
 typedef struct Pair Pair;
 struct Pair {
@@ -40,7 +41,8 @@ struct Pair {
         pthread_t threads[2];
         pid_t waiter, waker;
         Tally tally;
-        Schedstat used; /* by the waiter during its rounds */
+        unsigned n_long; /* of its waits: above PAIR_LONG_NS, so long that it has left the CPU */
+        Schedstat used;  /* by the waiter during its rounds */
 };
 
 static inline ino_t inode_of(int fd) {
@@ -92,6 +94,7 @@ static inline void *pair_waiter(void *argument) {
                 p->wait(p);
                 uint64_t end_ns = p->wake ? p->woken_ns : now_ns();
                 tally_add(&p->tally, end_ns - p->start_ns);
+                p->n_long += end_ns - p->start_ns > PAIR_LONG_NS;
                 tally_add(&p->by_file[p->chosen], end_ns - p->start_ns);
                 if (p->after)
                         p->after(p);
@@ -126,7 +129,7 @@ static inline void *pair_waker(void *argument) {
 
 /* Members of a JSON object, for use between braces. */
 static inline void print_pair(const Pair *p) {
-        printf("\"tid\":%d,\"waker\":%d,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"inode\":%llu,", p->waiter, p->waker,
+        printf("\"tid\":%d,\"waker\":%d,\"long\":%u,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"inode\":%llu,", p->waiter, p->waker, p->n_long,
                         (unsigned long long) p->used.run_ns, (unsigned long long) p->used.runqueue_ns,
                         (unsigned long long) p->inodes[0]);
         print_tally(&p->tally);
