@@ -8,9 +8,9 @@
 -- of two running totals: the pieces add up to the row, and a count of one falls to the last, where what it counts
 -- ended. Rows that need no cutting have a half of the union of their own; there a condition on ts_ns uses the key.
 --
--- CROSS JOIN fixes the order, along the time and then to the names, whatever statistics an ANALYZE may have left. What is
--- made of identities is MATERIALIZED: once a query, not once a row. It is never grouped, because SQLite takes a grouped
--- table for a small one, gives it no index, and reads it through for each row.
+-- CROSS JOIN fixes the order, along the time and then to the names, whatever statistics an ANALYZE may have left. What
+-- is made of identities is MATERIALIZED: once a query, not once a row. It is never grouped, because SQLite takes a
+-- grouped table for a small one, gives it no index, and reads it through for each row.
 
 -- What thread_time says of each second.
 CREATE VIEW thread_second AS

@@ -210,7 +210,26 @@ def conservation(recording):
     unequal = [key for key, count in ended.items() if count != 0]
     if unequal:
         problems.append(f"{len(unequal)} times the number of wakes is not that of the waits that ended")
+    check_sets(recording, problems)
     return problems
+
+
+def check_sets(recording, problems):
+    """A wait on many files is divided by the file that ended it, and nothing else is."""
+    kinds = {row["id"]: row["kind"] for row in recording.db.execute("SELECT id, kind FROM resource")}
+    parts = collections.defaultdict(lambda: (0, 0))
+    for row in recording.rows("mux_wait"):
+        key = (row["ts_ns"], row["dt_ns"], row["thread_id"], row["resource_id"], row["op"])
+        total, count = parts[key]
+        parts[key] = (total + row["total_ns"], count + row["count"])
+    for row in recording.rows("wait"):
+        key = (row["ts_ns"], row["dt_ns"], row["thread_id"], row["resource_id"], row["op"])
+        if kinds[row["resource_id"]] not in ("epoll", "poll"):
+            continue
+        if parts.pop(key, (0, 0)) != (row["total_ns"], row["count"]):
+            problems.append(f"a wait on set {row['resource_id']} of thread {row['thread_id']} is not the sum of its files")
+    if parts:
+        problems.append(f"{len(parts)} parts of waits on sets belong to no wait")
 
 
 def tolerance(true_ns):

@@ -55,14 +55,13 @@ class Multiplex(ObjectTest):
 
     def test_all(self):
         recording, truth = self.play("multiplex", cwd=self.directory)
-        for name in ("epoll-server", "epoll-late", "epoll-edge", "epoll-oneshot", "epoll-reused"):
+        # Of a set in a set, the file in the inner one ended the wait, and is what the outer one watches.
+        for name in ("epoll-nested", "epoll-server", "epoll-late", "epoll-edge", "epoll-oneshot", "epoll-reused"):
             with self.subTest(name):
                 _, wait = self.check_files(recording, name, truth[name], "epoll", "epoll_wait")
                 # Those that were closed before the set was looked at are not in it any more.
                 files = truth[name]["files"]
                 self.check_watched(recording, name, wait, files[-1:] if name == "epoll-reused" else files)
-        with self.subTest("epoll-nested"):
-            self.check_nested(recording, truth["epoll-nested"])
         for name, op in (("poll-one", "poll"), ("poll-three", "poll"), ("ppoll-two", "poll"),
                          ("select-three", "select"), ("pselect-two", "select")):
             with self.subTest(name):
@@ -73,11 +72,6 @@ class Multiplex(ObjectTest):
                                        ("select-timeout", "poll", "select", ("timer",))):
             with self.subTest(name):
                 self.check_nothing(recording, name, truth[name], kind, op, wakers)
-
-    def check_nested(self, recording, known):
-        """The file in the inner set is what ended the wait, not the set; the outer set watches the inner one."""
-        _, wait = self.check_files(recording, "epoll-nested", known, "epoll", "epoll_wait")
-        self.check_watched(recording, "epoll-nested", wait, [known["files"][2], {"kind": "epoll", "inode": 0}])
 
 
 if __name__ == "__main__":

@@ -284,6 +284,34 @@ START_TEST(test_collect_after_boot) {
 }
 END_TEST
 
+/* A descriptor leads to what was last seen open under it. */
+START_TEST(test_opened) {
+        _cleanup_(registry_freep) Registry *r = registry(100, 100);
+        bool created;
+        Resource *a = registry_object(r, PRISM_KIND_INET, 1, 0, &created),
+                 *b = registry_object(r, PRISM_KIND_INET, 2, 0, &created);
+
+        ck_assert(created);
+        ck_assert_ptr_eq(registry_find_object(r, PRISM_KIND_INET, 1, 0), a);
+        ck_assert_ptr_null(registry_find_object(r, PRISM_KIND_UNIX, 1, 0));
+        registry_note_opened(r, a, 10, 3);
+        ck_assert_ptr_eq(registry_opened(r, 10, 3), a);
+        ck_assert_ptr_null(registry_opened(r, 11, 3));
+        /* Closed, and used again. */
+        registry_note_opened(r, b, 10, 3);
+        ck_assert_ptr_eq(registry_opened(r, 10, 3), b);
+        registry_note_opened(r, a, 10, 4);
+        registry_note_opened(r, a, 10, 5);
+        ck_assert_ptr_null(registry_opened(r, 10, 4));
+        ck_assert_ptr_eq(registry_opened(r, 10, 5), a);
+        registry_note_opened(r, a, 10, 5);
+        /* What is forgotten is not found. */
+        registry_collect(r, 1000 * NSEC_PER_SEC);
+        ck_assert_ptr_null(registry_opened(r, 10, 5));
+        ck_assert_uint_eq(registry_n_resources(r), 0);
+}
+END_TEST
+
 START_TEST(test_resources) {
         static const struct {
                 struct prism_resource id;
@@ -304,6 +332,27 @@ START_TEST(test_resources) {
                 { { .kind = PRISM_KIND_SIGNAL, .op = PRISM_OP_STOPPED }, "signal", "stopped" },
                 { { .kind = PRISM_KIND_SIGNAL, .op = PRISM_OP_FROZEN }, "signal", "frozen" },
                 { { .kind = PRISM_KIND_CHILD, .op = 61 }, "child", "wait4" },
+                { { .kind = PRISM_KIND_PIPE, .space = 42, .op = 0 }, "pipe", "inode:42" },
+                { { .kind = PRISM_KIND_INET, .space = 42, .op = 45 }, "inet", "inode:42" },
+                { { .kind = PRISM_KIND_UNIX, .space = 42, .op = 45 }, "unix", "inode:42" },
+                { { .kind = PRISM_KIND_FILE, .space = 7, .address = (254ULL << 20 | 1) << 32 | 9 }, "file",
+                                "254:1:7:9" },
+                { { .kind = PRISM_KIND_FILE, .space = 7, .address = (254ULL << 20 | 1) << 32 | 10 }, "file",
+                                "254:1:7:10" },
+                { { .kind = PRISM_KIND_PAGE_FAULT, .space = 7, .address = (254ULL << 20 | 1) << 32 | 9 }, "page-fault",
+                                "254:1:7:9" },
+                { { .kind = PRISM_KIND_PAGE_FAULT, .op = PRISM_OP_USER }, "page-fault", "user" },
+                { { .kind = PRISM_KIND_FILE, .space = 0xabc, .address = PRISM_BY_PATH | 1234 }, "file",
+                                "path:0xabc:1234" },
+                { { .kind = PRISM_KIND_CHARDEV, .space = 136 << 20 | 3 }, "chardev", "136:3" },
+                { { .kind = PRISM_KIND_EPOLL, .space = 0xfeed, .address = 99 }, "epoll", "file:0xfeed:99" },
+                { { .kind = PRISM_KIND_EVENTFD, .space = 0xfeed, .address = 99 }, "eventfd", "file:0xfeed:99" },
+                { { .kind = PRISM_KIND_POLL, .space = 0xfeed, .address = 99 }, "poll", "set:0xfeed:99" },
+                { { .kind = PRISM_KIND_AIO, .space = 5, .address = 0x7000 }, "aio", "context:5:0x7000" },
+                { { .kind = PRISM_KIND_KERNEL_LOCK, .space = 5, .address = 1 }, "kernel-lock", "mmap_lock:5" },
+                { { .kind = PRISM_KIND_KERNEL_LOCK, .space = 0xbeef }, "kernel-lock", "lock:0xbeef" },
+                { { .kind = PRISM_KIND_OTHER, .space = 3, .op = 65 }, "other", "semop:3" },
+                { { .kind = PRISM_KIND_OTHER, .space = 3, .op = 70 }, "other", "msgrcv:3" },
         };
         _cleanup_(registry_freep) Registry *r = registry(100, 100);
         Resource *known[ELEMENTSOF(table)];
@@ -317,15 +366,15 @@ START_TEST(test_resources) {
                 ck_assert_str_eq(known[i]->ident, table[i].ident);
                 /* A futex's name is still to be looked up. */
                 ck_assert_int_eq(known[i]->name == NULL, table[i].id.kind == PRISM_KIND_FUTEX);
-                ck_assert_int_eq(known[i]->name_tries == 0, table[i].id.kind == PRISM_KIND_FUTEX);
+                ck_assert_int_eq(known[i]->name_tries == 0, table[i].id.space || table[i].id.address);
                 for (size_t k = 0; k < i; k++)
                         ck_assert(!streq(known[k]->kind, known[i]->kind) || !streq(known[k]->ident, known[i]->ident));
         }
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 struct prism_resource again = table[i].id;
 
-                /* How a futex is waited for does not make it another one. */
-                if (again.kind == PRISM_KIND_FUTEX)
+                /* How an object is waited for does not make it another one. */
+                if (again.kind != PRISM_KIND_OTHER && (again.space || again.address))
                         again.op = PRISM_OP_FUTEX_LOCK_PI;
                 again.padding = 0xffffffff;
                 ck_assert_ptr_eq(registry_resource(r, &again, &created), known[i]);
@@ -459,6 +508,7 @@ int main(void) {
         tcase_add_test(tests, test_limits);
         tcase_add_test(tests, test_collect);
         tcase_add_test(tests, test_collect_after_boot);
+        tcase_add_test(tests, test_opened);
         tcase_add_test(tests, test_resources);
         tcase_add_test(tests, test_targets_of_process);
         tcase_add_test(tests, test_many);
