@@ -32,9 +32,13 @@ static long file_in_mapping(struct task_struct *task, struct vm_area_struct *vma
 /* What is mapped at an address of the current thread. False: that cannot be seen, and nothing is changed. */
 static __always_inline bool subject_set_mapping(struct task_struct *task, struct subject *s, __u64 address, bool fault) {
         struct mapping_file m = {};
+        int r;
 
-        if (!s || !settings.has_find_vma || (int) bpf_find_vma(task, address, file_in_mapping, &m, 0) != 0)
-                return false;
+        if (!settings.has_find_vma)
+                return true;
+        r = bpf_find_vma(task, address, file_in_mapping, &m, 0);
+        if (r != 0)
+                return r == -ENOENT; /* nothing is mapped there */
         if (fault) {
                 s->resource.kind = PRISM_KIND_PAGE_FAULT;
                 s->resource.op = m.file ? PRISM_OP_FILE : PRISM_OP_SWAP;

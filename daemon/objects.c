@@ -86,23 +86,60 @@ static void sample_socket(Collector *c, Resource *s, const struct prism_object *
         }
 }
 
+static void set_peer(Resource *s, const Resource *peer) {
+        if (s->peer_key == peer->key)
+                return;
+        s->peer_key = peer->key;
+        s->described = 0;
+}
+
+/* Both ends of a connection within a network namespace know each other by their addresses. */
+static void pair_connection(Collector *c, Resource *s, const struct prism_object *o) {
+        ConnectionKey key = {
+                .netns = o->netns,
+                .local_port = o->local_port,
+                .remote_port = o->remote_port,
+                .protocol = o->protocol,
+                .family = o->family,
+        };
+        ConnectionKey reverse = key;
+        Resource *peer;
+
+        memcpy(key.local_address, o->local_address, sizeof(key.local_address));
+        memcpy(key.remote_address, o->remote_address, sizeof(key.remote_address));
+        registry_note_connection(c->registry, s, &key);
+        reverse.local_port = key.remote_port;
+        reverse.remote_port = key.local_port;
+        memcpy(reverse.local_address, key.remote_address, sizeof(key.remote_address));
+        memcpy(reverse.remote_address, key.local_address, sizeof(key.local_address));
+        peer = registry_connection(c->registry, &reverse);
+        if (!peer || peer == s)
+                return;
+        set_peer(s, peer);
+        set_peer(peer, s);
+}
+
 static void learn_socket(Collector *c, Resource *s, const struct prism_object *o, const Process *p, uint64_t boundary) {
         if (!s->object || !same_socket(s->object, o))
                 s->described = 0;
+        if (!s->object)
+                s->object = malloc(sizeof(*s->object));
+        if (!s->object) {
+                note_failure(c, -ENOMEM);
+                return;
+        }
+        *s->object = *o;
         if (s->id.kind == PRISM_KIND_UNIX && o->peer_inode) {
                 bool created;
                 Resource *peer = registry_object(c->registry, PRISM_KIND_UNIX, o->peer_inode, 0, &created);
 
                 if (peer) {
                         peer->used_ns = boundary;
-                        s->peer_key = peer->key;
+                        set_peer(s, peer);
                 }
-        }
+        } else if (s->id.kind == PRISM_KIND_INET && o->remote_port && o->local_port)
+                pair_connection(c, s, o);
         sample_socket(c, s, o, p && p->looked_at);
-        if (!s->object)
-                s->object = malloc(sizeof(*s->object));
-        if (s->object)
-                *s->object = *o;
 }
 
 /* ---- epoll ---- */

@@ -14,7 +14,7 @@ struct Registry {
         Process *processes, *by_pid;
         unsigned n_observed;
         Thread *by_identity, *by_handle;
-        Resource *resources, *by_opened;
+        Resource *resources, *by_opened, *by_connection;
         uint64_t next_key;
 };
 
@@ -51,6 +51,12 @@ static void unlist_opened(Registry *r, Resource *resource) {
         resource->is_opened = false;
 }
 
+static void unlist_connection(Registry *r, Resource *resource) {
+        if (resource->is_connection)
+                HASH_DELETE(hh_connection, r->by_connection, resource);
+        resource->is_connection = false;
+}
+
 static void remove_thread(Registry *r, Thread *t) {
         Thread *found = NULL;
 
@@ -80,6 +86,7 @@ Registry *registry_free(Registry *r) {
         }
         HASH_ITER(hh, r->resources, s, s_next) {
                 unlist_opened(r, s);
+                unlist_connection(r, s);
                 HASH_DEL(r->resources, s);
                 resource_free(s);
         }
@@ -423,6 +430,26 @@ Resource *registry_opened(Registry *r, uint32_t pid, int descriptor) {
         return resource;
 }
 
+void registry_note_connection(Registry *r, Resource *resource, const ConnectionKey *key) {
+        Resource *other = registry_connection(r, key);
+
+        if (other == resource)
+                return;
+        if (other)
+                unlist_connection(r, other);
+        unlist_connection(r, resource);
+        resource->connection = *key;
+        HASH_ADD(hh_connection, r->by_connection, connection, sizeof(resource->connection), resource);
+        resource->is_connection = resource->hh_connection.tbl != NULL;
+}
+
+Resource *registry_connection(Registry *r, const ConnectionKey *key) {
+        Resource *resource = NULL;
+
+        HASH_FIND(hh_connection, r->by_connection, key, sizeof(*key), resource);
+        return resource;
+}
+
 Resource *registry_resources(Registry *r) {
         return r->resources;
 }
@@ -460,6 +487,7 @@ void registry_collect(Registry *r, uint64_t now) {
         HASH_ITER(hh, r->resources, s, s_next)
                 if (s->used_ns + (s->id.kind == PRISM_KIND_FUTEX ? KEEP_UNUSED_NS : KEEP_ENDED_NS) < now) {
                         unlist_opened(r, s);
+                        unlist_connection(r, s);
                         HASH_DEL(r->resources, s);
                         resource_free(s);
                 }

@@ -92,6 +92,13 @@ typedef struct OpenedKey {
         int descriptor;
 } OpenedKey;
 
+/* A connection as one end sees it. */
+typedef struct ConnectionKey {
+        unsigned char local_address[16], remote_address[16];
+        uint32_t netns;
+        uint16_t local_port, remote_port, protocol, family;
+} ConnectionKey;
+
 struct Resource {
         ResourceKey id;
         uint64_t key;
@@ -102,12 +109,14 @@ struct Resource {
         NameSource name_source;
         struct prism_object *object; /* what the kernel side saw of it last; NULL: nothing */
         SocketCounters counters;     /* as of its last sample */
-        uint64_t peer_key;           /* unix: the resource at the other end, 0: not known */
-        uint64_t looked_ns;          /* epoll: when the list of what it watches was read last */
-        OpenedKey opened;            /* where it was seen open last */
-        bool is_opened;              /* as which registry_opened() finds it */
+        uint64_t peer_key;           /* a socket's: the resource at the other end, 0: not known */
+        ConnectionKey connection;    /* inet: as which registry_connection() finds it */
+        bool is_connection;
+        uint64_t looked_ns; /* epoll: when the list of what it watches was read last */
+        OpenedKey opened;   /* where it was seen open last */
+        bool is_opened;     /* as which registry_opened() finds it */
         uint64_t described, used_ns;
-        UT_hash_handle hh_opened;
+        UT_hash_handle hh_opened, hh_connection;
         UT_hash_handle hh;
 };
 
@@ -150,6 +159,9 @@ Resource *registry_find_object(Registry *r, unsigned kind, uint64_t space, uint6
 /* The object that was last seen open in a process under a descriptor; what it is now may be another. */
 void registry_note_opened(Registry *r, Resource *resource, uint32_t pid, int descriptor);
 Resource *registry_opened(Registry *r, uint32_t pid, int descriptor);
+/* The socket that was last seen as this end of a connection. */
+void registry_note_connection(Registry *r, Resource *resource, const ConnectionKey *key);
+Resource *registry_connection(Registry *r, const ConnectionKey *key);
 Resource *registry_resources(Registry *r); /* iterate with ->hh.next */
 
 /* Removes what ended, or was last used, so long before `now` that no row of the last minute names it. */

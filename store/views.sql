@@ -192,19 +192,48 @@ CREATE VIEW resource_futex AS
                       WHERE is_key AND i <= length(ident) - instr(ident, 'x')) AS address
               FROM (SELECT *, kind = 'futex' AND ident GLOB '*:[0-9]*[:+]0x*' AS is_key FROM resource));
 
+-- Of wait alone: most calls on a futex wake or do not wait.
 CREATE VIEW futex_wait AS
-        WITH futex AS MATERIALIZED (SELECT id, futex_key_addr, futex_key_word, futex_key_offset FROM resource_futex)
-        SELECT s.machine_id AS machine_id,
-               strftime('%Y-%m-%d %H:%M:%S', s.ts_ns / 1000000000, 'unixepoch')
-                       || printf('.%06d', s.ts_ns / 1000 % 1000000) AS ts_s,
-               s.pid AS pid, s.tid AS tid, f.futex_key_addr AS futex_key_addr, f.futex_key_word AS futex_key_word,
-               f.futex_key_offset AS futex_key_offset, sum(s.waits) AS total_requests, sum(s.total_ns) AS total_time,
-               sum(s.hist0) AS hist0, sum(s.hist1) AS hist1, sum(s.hist2) AS hist2, sum(s.hist3) AS hist3,
-               sum(s.hist4) AS hist4, sum(s.hist5) AS hist5, sum(s.hist6) AS hist6, sum(s.hist7) AS hist7,
-               s.ts_ns AS ts_ns, s.name AS name, s.resource_id AS resource_id
-        FROM wait_second s CROSS JOIN futex f ON f.id = s.resource_id
-        WHERE s.kind = 'futex'
-        GROUP BY s.ts_ns, s.thread_id, s.resource_id;
+        WITH RECURSIVE sixty (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM sixty WHERE i < 59),
+        futex AS MATERIALIZED (SELECT id, futex_key_addr, futex_key_word, futex_key_offset FROM resource_futex),
+        waited AS (
+                SELECT w.ts_ns AS ts_ns, w.thread_id AS thread_id, w.resource_id AS resource_id, r.name AS name,
+                       sum(w.count) AS count, sum(w.total_ns) AS total_ns,
+                       sum(w.hist0) AS hist0, sum(w.hist1) AS hist1, sum(w.hist2) AS hist2, sum(w.hist3) AS hist3,
+                       sum(w.hist4) AS hist4, sum(w.hist5) AS hist5, sum(w.hist6) AS hist6, sum(w.hist7) AS hist7
+                FROM wait w CROSS JOIN resource r ON r.id = w.resource_id
+                WHERE r.kind = 'futex' AND w.dt_ns <= 1500000000
+                GROUP BY w.ts_ns, w.thread_id, w.resource_id
+                UNION ALL
+                SELECT ts_ns - dt_ns + dt_ns * k / n, thread_id, resource_id, name,
+                       count * k / n - count * (k - 1) / n, total_ns * k / n - total_ns * (k - 1) / n,
+                       hist0 * k / n - hist0 * (k - 1) / n, hist1 * k / n - hist1 * (k - 1) / n,
+                       hist2 * k / n - hist2 * (k - 1) / n, hist3 * k / n - hist3 * (k - 1) / n,
+                       hist4 * k / n - hist4 * (k - 1) / n, hist5 * k / n - hist5 * (k - 1) / n,
+                       hist6 * k / n - hist6 * (k - 1) / n, hist7 * k / n - hist7 * (k - 1) / n
+                FROM (SELECT w.*, minute.i * 60 + second.i + 1 AS k
+                      FROM (SELECT w.ts_ns AS ts_ns, w.dt_ns AS dt_ns, w.thread_id AS thread_id,
+                                   w.resource_id AS resource_id, r.name AS name,
+                                   min((w.dt_ns + 500000000) / 1000000000, 3600) AS n,
+                                   sum(w.count) AS count, sum(w.total_ns) AS total_ns,
+                                   sum(w.hist0) AS hist0, sum(w.hist1) AS hist1, sum(w.hist2) AS hist2,
+                                   sum(w.hist3) AS hist3, sum(w.hist4) AS hist4, sum(w.hist5) AS hist5,
+                                   sum(w.hist6) AS hist6, sum(w.hist7) AS hist7
+                            FROM wait w CROSS JOIN resource r ON r.id = w.resource_id
+                            WHERE r.kind = 'futex' AND w.dt_ns > 1500000000
+                            GROUP BY w.ts_ns, w.thread_id, w.resource_id) w
+                      CROSS JOIN sixty AS minute ON minute.i * 60 < w.n
+                      CROSS JOIN sixty AS second ON minute.i * 60 + second.i < w.n))
+        SELECT p.machine_id AS machine_id,
+               strftime('%Y-%m-%d %H:%M:%S', w.ts_ns / 1000000000, 'unixepoch')
+                       || printf('.%06d', w.ts_ns / 1000 % 1000000) AS ts_s,
+               p.pid AS pid, t.tid AS tid, f.futex_key_addr AS futex_key_addr, f.futex_key_word AS futex_key_word,
+               f.futex_key_offset AS futex_key_offset, w.count AS total_requests, w.total_ns AS total_time,
+               w.hist0 AS hist0, w.hist1 AS hist1, w.hist2 AS hist2, w.hist3 AS hist3, w.hist4 AS hist4,
+               w.hist5 AS hist5, w.hist6 AS hist6, w.hist7 AS hist7, w.ts_ns AS ts_ns, w.name AS name,
+               w.resource_id AS resource_id
+        FROM waited w CROSS JOIN thread t ON t.id = w.thread_id CROSS JOIN process p ON p.id = t.process_id
+        CROSS JOIN futex f ON f.id = w.resource_id;
 
 -- By the thread that woke; other wakers have thread 0. Each row of wake has the time of the woken thread's row: the
 -- second is what they share.
@@ -332,16 +361,15 @@ CREATE VIEW aio_getevents AS
                pid, tid, resource_id AS aioctx, total_ns AS total_time, ifnull(calls, waits) AS total_requests, ts_ns,
                kind, op AS operation, calls IS NOT NULL AS calls_counted
         FROM wait_second
-        WHERE kind IN ('aio', 'io_uring') AND op NOT IN ('submit', 'complete', 'io_worker', 'io_submit');
+        WHERE kind IN ('aio', 'io_uring') AND op IN ('io_getevents', 'io_uring_enter');
 
--- Calls of io_submit, or for an io_uring the requests that were submitted.
+-- Requests submitted, where calls were counted; else the calls of io_submit that had to wait.
 CREATE VIEW aio_submit AS
         SELECT machine_id,
                strftime('%Y-%m-%d %H:%M:%S', ts_ns / 1000000000, 'unixepoch')
                        || printf('.%06d', ts_ns / 1000 % 1000000) AS ts_s,
-               pid, tid, resource_id AS aioctx,
-               ifnull(sum(ifnull(calls, waits)) FILTER (WHERE op = 'io_submit'), sum(calls)) AS total_requests, ts_ns,
-               kind, sum(calls) FILTER (WHERE op = 'submit') AS submitted
+               pid, tid, resource_id AS aioctx, ifnull(sum(calls), sum(waits)) AS total_requests, ts_ns, kind,
+               sum(calls) IS NOT NULL AS calls_counted
         FROM wait_second
         WHERE kind IN ('aio', 'io_uring') AND op IN ('submit', 'io_submit')
         GROUP BY ts_ns, thread_id, resource_id;

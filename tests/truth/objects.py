@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the tests of waits on named objects share: finding an object's rows, and the division of waits on several files."""
+"""What tests of waits on named objects share: an object's rows, and the division of waits on several files."""
 
 import collections
 import itertools

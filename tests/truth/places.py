@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Places for workloads: a file system on a loop device of its own, and control groups (v1) that slow down disk or CPU."""
+"""Places for workloads: a file system on a loop device, and control groups (v1) that slow down disk or CPU."""
 
 import os
 import pathlib

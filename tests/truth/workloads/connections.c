@@ -91,16 +91,42 @@ static void wake_send(Pair *p) {
 }
 
 static Pair pairs[] = {
-        { .name = "accept-tcp4", .number = AF_INET, .set_up = set_up_accept, .wait = wait_accept, .wake = wake_accept,
-                        .rounds = N_ROUNDS, .wait_ns = ROUND_NS },
-        { .name = "accept-tcp6", .number = AF_INET6, .set_up = set_up_accept, .wait = wait_accept, .wake = wake_accept,
-                        .rounds = N_ROUNDS, .wait_ns = ROUND_NS },
-        { .name = "accept-unix", .path = "accept", .set_up = set_up_accept, .wait = wait_accept, .wake = wake_accept,
-                        .rounds = N_ROUNDS, .wait_ns = ROUND_NS },
-        { .name = "connect-unix", .path = "connect", .set_up = set_up_connect, .prepare = prepare_connect,
-                        .wait = wait_connect, .wake = wake_connect, .after = close_own, .rounds = N_ROUNDS,
+        { .name = "accept-tcp4",
+                        .number = AF_INET,
+                        .set_up = set_up_accept,
+                        .wait = wait_accept,
+                        .wake = wake_accept,
+                        .rounds = N_ROUNDS,
                         .wait_ns = ROUND_NS },
-        { .name = "send-dgram", .path = "datagrams", .set_up = set_up_send, .wait = wait_send, .wake = wake_send, .rounds = N_ROUNDS,
+        { .name = "accept-tcp6",
+                        .number = AF_INET6,
+                        .set_up = set_up_accept,
+                        .wait = wait_accept,
+                        .wake = wake_accept,
+                        .rounds = N_ROUNDS,
+                        .wait_ns = ROUND_NS },
+        { .name = "accept-unix",
+                        .path = "accept",
+                        .set_up = set_up_accept,
+                        .wait = wait_accept,
+                        .wake = wake_accept,
+                        .rounds = N_ROUNDS,
+                        .wait_ns = ROUND_NS },
+        { .name = "connect-unix",
+                        .path = "connect",
+                        .set_up = set_up_connect,
+                        .prepare = prepare_connect,
+                        .wait = wait_connect,
+                        .wake = wake_connect,
+                        .after = close_own,
+                        .rounds = N_ROUNDS,
+                        .wait_ns = ROUND_NS },
+        { .name = "send-dgram",
+                        .path = "datagrams",
+                        .set_up = set_up_send,
+                        .wait = wait_send,
+                        .wake = wake_send,
+                        .rounds = N_ROUNDS,
                         .wait_ns = ROUND_NS },
 };
 
@@ -219,9 +245,9 @@ static void *run_lost(void *argument) {
 static void print_bulk(const Bulk *b) {
         printf(",\"%s\":{\"tid\":%d,\"receiver\":%d,", b->name, b->tid, b->receiver);
         print_socket(b->fds[0]);
-        printf("\"bytes\":%d,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"total_ns\":%llu,\"other_end\":{", N_BULK * BULK_BYTES,
-                        (unsigned long long) b->used.run_ns, (unsigned long long) b->used.runqueue_ns,
-                        (unsigned long long) b->elapsed_ns);
+        printf("\"bytes\":%d,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"total_ns\":%llu,\"other_end\":{",
+                        N_BULK * BULK_BYTES, (unsigned long long) b->used.run_ns,
+                        (unsigned long long) b->used.runqueue_ns, (unsigned long long) b->elapsed_ns);
         print_socket(b->fds[1]);
         printf("\"bytes\":%d}}", N_BULK * BULK_BYTES);
 }

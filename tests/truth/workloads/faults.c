@@ -51,7 +51,11 @@ static void drain(Pair *p) {
 
 static Pair pairs[] = {
         { .name = "touch", .path = "touched", .set_up = map_cold, .wait = touch, .rounds = N_ROUNDS },
-        { .name = "in-a-call", .path = "written", .set_up = map_cold, .wait = have_it_read, .after = drain,
+        { .name = "in-a-call",
+                        .path = "written",
+                        .set_up = map_cold,
+                        .wait = have_it_read,
+                        .after = drain,
                         .rounds = N_ROUNDS },
 };
 
@@ -105,8 +109,8 @@ static void play_locks(void) {
                 const Changer *c = &changers[i];
 
                 join_thread(threads[i]);
-                printf("%s{\"tid\":%d,\"count\":%u,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"total_ns\":%llu}", i > 0 ? "," : "",
-                                c->tid, c->count, (unsigned long long) c->used.run_ns,
+                printf("%s{\"tid\":%d,\"count\":%u,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"total_ns\":%llu}",
+                                i > 0 ? "," : "", c->tid, c->count, (unsigned long long) c->used.run_ns,
                                 (unsigned long long) c->used.runqueue_ns, (unsigned long long) c->elapsed_ns);
         }
         printf("]}");

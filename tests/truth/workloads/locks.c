@@ -40,7 +40,9 @@ static void unlock_own(Pair *p) {
         lock_by(p->number, p->fds[0], false);
 }
 
-#define LOCK .prepare = take, .wait = wait_for_lock, .wake = let_go, .after = unlock_own, .rounds = N_ROUNDS, .wait_ns = ROUND_NS
+#define LOCK                                                                                             \
+        .prepare = take, .wait = wait_for_lock, .wake = let_go, .after = unlock_own, .rounds = N_ROUNDS, \
+        .wait_ns = ROUND_NS
 
 static const Pair scenarios[] = {
         { .name = "flock", .path = "flock", .number = LOCK_EX, LOCK },

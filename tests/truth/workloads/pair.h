@@ -129,9 +129,9 @@ static inline void *pair_waker(void *argument) {
 
 /* Members of a JSON object, for use between braces. */
 static inline void print_pair(const Pair *p) {
-        printf("\"tid\":%d,\"waker\":%d,\"long\":%u,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"inode\":%llu,", p->waiter, p->waker, p->n_long,
-                        (unsigned long long) p->used.run_ns, (unsigned long long) p->used.runqueue_ns,
-                        (unsigned long long) p->inodes[0]);
+        printf("\"tid\":%d,\"waker\":%d,\"long\":%u,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"inode\":%llu,", p->waiter,
+                        p->waker, p->n_long, (unsigned long long) p->used.run_ns,
+                        (unsigned long long) p->used.runqueue_ns, (unsigned long long) p->inodes[0]);
         print_tally(&p->tally);
         if (p->n_noted > 0) {
                 printf(",\"inodes\":[");

@@ -95,12 +95,26 @@ static void remove_file(Pair *p) {
 }
 
 static Pair pairs[] = {
-        { .name = "connections", .set_up = set_up_listener, .prepare = new_connection, .wait = read_byte,
-                        .wake = write_byte, .after = close_both, .rounds = N_ROUNDS },
-        { .name = "pipes", .prepare = new_pipe, .wait = read_byte, .wake = write_byte, .after = close_both,
+        { .name = "connections",
+                        .set_up = set_up_listener,
+                        .prepare = new_connection,
+                        .wait = read_byte,
+                        .wake = write_byte,
+                        .after = close_both,
                         .rounds = N_ROUNDS },
-        { .name = "files", .set_up = set_up_file, .prepare = new_file, .wait = wait_lock, .wake = unlock,
-                        .after = remove_file, .rounds = N_ROUNDS },
+        { .name = "pipes",
+                        .prepare = new_pipe,
+                        .wait = read_byte,
+                        .wake = write_byte,
+                        .after = close_both,
+                        .rounds = N_ROUNDS },
+        { .name = "files",
+                        .set_up = set_up_file,
+                        .prepare = new_file,
+                        .wait = wait_lock,
+                        .wake = unlock,
+                        .after = remove_file,
+                        .rounds = N_ROUNDS },
 };
 
 int main(void) {

@@ -108,16 +108,34 @@ static size_t by_recvmmsg(End *e, void *data, size_t size) {
 static Talk talks[] = {
         { .name = "tcp4", .family = AF_INET, .type = SOCK_STREAM, .send = by_send, .receive = by_recv },
         { .name = "tcp6", .family = AF_INET6, .type = SOCK_STREAM, .send = by_write, .receive = by_read },
-        { .name = "udp4", .family = AF_INET, .type = SOCK_DGRAM, .unconnected = true, .send = by_sendto,
+        { .name = "udp4",
+                        .family = AF_INET,
+                        .type = SOCK_DGRAM,
+                        .unconnected = true,
+                        .send = by_sendto,
                         .receive = by_recvfrom },
         { .name = "udp4-joined", .family = AF_INET, .type = SOCK_DGRAM, .send = by_sendmsg, .receive = by_recvmsg },
         { .name = "udp6-joined", .family = AF_INET6, .type = SOCK_DGRAM, .send = by_sendmmsg, .receive = by_recvmmsg },
-        { .name = "unix-stream", .family = AF_UNIX, .type = SOCK_STREAM, .path = "stream", .send = by_writev,
+        { .name = "unix-stream",
+                        .family = AF_UNIX,
+                        .type = SOCK_STREAM,
+                        .path = "stream",
+                        .send = by_writev,
                         .receive = by_readv },
-        { .name = "unix-dgram", .family = AF_UNIX, .type = SOCK_DGRAM, .path = "dgram", .own_path = "dgram-client",
-                        .unconnected = true, .send = by_sendto, .receive = by_recvfrom },
-        { .name = "unix-packet", .family = AF_UNIX, .type = SOCK_SEQPACKET, .path = "@prism-truth-packet",
-                        .send = by_sendmsg, .receive = by_recvmsg },
+        { .name = "unix-dgram",
+                        .family = AF_UNIX,
+                        .type = SOCK_DGRAM,
+                        .path = "dgram",
+                        .own_path = "dgram-client",
+                        .unconnected = true,
+                        .send = by_sendto,
+                        .receive = by_recvfrom },
+        { .name = "unix-packet",
+                        .family = AF_UNIX,
+                        .type = SOCK_SEQPACKET,
+                        .path = "@prism-truth-packet",
+                        .send = by_sendmsg,
+                        .receive = by_recvmsg },
         { .name = "socketpair", .family = AF_UNIX, .type = SOCK_STREAM, .send = by_write, .receive = by_read },
 };
 
@@ -215,8 +233,8 @@ static void *run_server(void *argument) {
 }
 
 static void print_end(const char *key, const End *e) {
-        printf("\"%s\":{\"tid\":%d,\"bytes_in\":%llu,\"bytes_out\":%llu,", key, e->tid, (unsigned long long) e->bytes_in,
-                        (unsigned long long) e->bytes_out);
+        printf("\"%s\":{\"tid\":%d,\"bytes_in\":%llu,\"bytes_out\":%llu,", key, e->tid,
+                        (unsigned long long) e->bytes_in, (unsigned long long) e->bytes_out);
         print_socket(e->fd);
         print_tally(&e->waits);
         putchar('}');

@@ -32,8 +32,8 @@ static void set_up_ring(Pair *p) {
 
         CHECK(r && fd >= 0);
         char *submit = map_ring(fd, params.sq_off.array + params.sq_entries * sizeof(uint32_t), IORING_OFF_SQ_RING);
-        char *complete = map_ring(fd, params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe),
-                        IORING_OFF_CQ_RING);
+        char *complete = map_ring(
+                        fd, params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe), IORING_OFF_CQ_RING);
         r->submit_tail = (_Atomic uint32_t *) (void *) (submit + params.sq_off.tail);
         r->submit_mask = *(uint32_t *) (void *) (submit + params.sq_off.ring_mask);
         r->submit_array = (uint32_t *) (void *) (submit + params.sq_off.array);
@@ -61,13 +61,14 @@ static void submit_and_wait(Pair *p) {
 
         for (unsigned i = 1; i < N_REQUESTS; i++)
                 submit(r, (struct io_uring_sqe){ .opcode = IORING_OP_NOP });
-        submit(r, (struct io_uring_sqe){
-                                  .opcode = IORING_OP_READ,
-                                  .fd = p->fds[0],
-                                  .addr = (uintptr_t) &r->word,
-                                  .len = sizeof(r->word),
-                                  .user_data = 1,
-                  });
+        submit(r,
+                        (struct io_uring_sqe){
+                                        .opcode = IORING_OP_READ,
+                                        .fd = p->fds[0],
+                                        .addr = (uintptr_t) &r->word,
+                                        .len = sizeof(r->word),
+                                        .user_data = 1,
+                        });
         CHECK(syscall(SYS_io_uring_enter, (int) p->number, N_REQUESTS, N_REQUESTS, IORING_ENTER_GETEVENTS, NULL, 0) ==
                         N_REQUESTS);
         for (unsigned i = 0; i < N_REQUESTS; i++) {
@@ -85,7 +86,11 @@ static void write_word(Pair *p) {
 }
 
 static Pair pairs[] = {
-        { .name = "ring", .set_up = set_up_ring, .wait = submit_and_wait, .wake = write_word, .rounds = N_ROUNDS,
+        { .name = "ring",
+                        .set_up = set_up_ring,
+                        .wait = submit_and_wait,
+                        .wake = write_word,
+                        .rounds = N_ROUNDS,
                         .wait_ns = ROUND_NS },
 };
 

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The test case of tests/servers: one recording of one real server under load, and what must hold of each.
+
+These have no clock of their own, as the workloads of tests/truth do. What is known of them: time is conserved, nearly all
+of their waiting has a name, and some waits must be there because of what such a server is.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(SOURCE / "tests/lib"), str(SOURCE / "tests/truth")]
+
+from objects import divided
+from recording import MS, Recording, conservation
+from truth import TruthTest, note
+
+WARM_UP = 1.5
+RECORDED = 4.0
+
+# The most that may be without a name, of all waiting in a recording.
+UNNAMED_SHARE = 0.01
+
+# Kinds of which each wait is on an object. The others (timer, child, signal, reclaim) are said by kind and operation.
+WITH_OBJECT = {"futex", "pipe", "fifo", "chardev", "unix", "inet", "socket", "epoll", "poll", "eventfd", "timerfd", "signalfd",
+               "inotify", "file", "aio", "io_uring", "kernel-lock", "page-fault"}
+# An identity that is only a number is no name of these.
+WITH_PATH = {"file", "fifo", "chardev", "page-fault"}
+
+
+def unnamed(wait):
+    """Why the object of a wait has no name, or None."""
+    if wait.kind == "other":
+        return "no kind"
+    if wait.kind not in WITH_OBJECT or wait.ident == "io_worker":
+        return None
+    if ":" not in wait.ident:
+        return "no object"
+    if not wait.name:
+        return "no name"
+    if wait.kind in WITH_PATH and wait.name == wait.ident:
+        return "no path"
+    if wait.kind in ("inet", "unix", "socket") and wait.name.startswith("socket:["):
+        return "no address"
+    return None
+
+
+class ServerTest(TruthTest):
+    """The tests of a class look at one recording, which the first of them makes."""
+
+    server_class = None
+    recording = None
+    truth = None
+
+    def observe(self, server):
+        """What /proc says in the middle of the recording, for the tests to compare with."""
+
+    def make_recording(self):
+        with self.server_class() as server:
+            server.load()
+            time.sleep(WARM_UP)
+            self.prismd.must("track", "--pid", server.pid)
+            name = type(self).__name__
+            self.prismd.must("record", "start", name, "--calls", "none")
+            try:
+                time.sleep(RECORDED / 2)
+                truth = self.observe(server)
+                time.sleep(RECORDED / 2)
+            finally:
+                self.prismd.must("record", "stop", name)
+                self.prismd.must("untrack", f"pid:{server.pid}")
+            server.check_alive()
+            return Recording(self.prismd, name), truth
+
+    def setUp(self):
+        super().setUp()
+        cls = type(self)
+        if cls.recording is None:
+            cls.recording, cls.truth = self.make_recording()
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.recording is not None:
+            cls.recording.close()
+            cls.recording = None
+        super().tearDownClass()
+
+    # ---- what holds of every server ----
+
+    def test_conservation(self):
+        problems = conservation(self.recording)
+        self.assertFalse(problems, "\n".join(problems[:8]))
+
+    def test_division(self):
+        problems = divided(self.recording)
+        self.assertFalse(problems, "\n".join(problems[:8]))
+
+    def test_named(self):
+        everything, without, kinds = 0, collections.Counter(), collections.Counter()
+        for thread in self.recording.threads():
+            for wait in self.recording.waits(thread):
+                everything += wait.total_ns
+                kinds[wait.kind, wait.op] += wait.total_ns
+                why = unnamed(wait)
+                if why:
+                    without[wait.kind, wait.op, wait.ident if why == "no kind" else why] += wait.total_ns
+        self.assertGreater(everything, self.recording.length_ns, "the server hardly waited")
+        share = sum(without.values()) / everything
+        lines = [f"{' '.join(key)}: {ns / MS:.1f} ms, {ns / everything:.3%}" for key, ns in without.most_common(12)]
+        note(f"{everything / MS:.0f} ms of waiting: " + ", ".join(
+            f"{kind} {op} {ns / everything:.1%}" for (kind, op), ns in kinds.most_common(10)))
+        note(f"without a name: {share:.3%}")
+        for line in lines:
+            note(f"  {line}")
+        self.assertLess(share, UNNAMED_SHARE, "waits without a name:\n" + "\n".join(lines))
+
+    # ---- finding rows ----
+
+    def by_name(self, pattern):
+        """Threads whose name fits, or that of their process."""
+        found = [t for t in self.recording.threads() if re.fullmatch(pattern, t["comm"])]
+        self.assertTrue(found, f"no thread is called {pattern}: {sorted({t['comm'] for t in self.recording.threads()})}")
+        return found
+
+    def all_waits(self, threads, kind=None, op=None):
+        return [wait for thread in threads for wait in self.recording.waits(thread, kind, op)]
+
+    def total(self, waits):
+        return sum(wait.total_ns for wait in waits)
+
+    def watched(self, threads, kind="epoll"):
+        """What ended the waits of threads on sets: {resource row: (count, ns)}, with None for nothing watched."""
+        sums = collections.defaultdict(lambda: (0, 0))
+        rows = {row["id"]: row for row in self.recording.db.execute("SELECT * FROM resource")}
+        for thread in threads:
+            for row in self.recording.rows("mux_wait", thread):
+                if rows[row["resource_id"]]["kind"] == kind:
+                    count, total = sums[row["watched_id"]]
+                    sums[row["watched_id"]] = (count + row["count"], total + self.recording.inside(row))
+        return {rows.get(resource_id): value for resource_id, value in sums.items()}
+
+    def socket(self, resource_id):
+        return self.recording.db.execute("SELECT * FROM socket WHERE resource_id = ?", (resource_id,)).fetchone()
+
+    def remote_ports(self, watched):
+        """Of the inet sockets that ended waits."""
+        sockets = [self.socket(resource["id"]) for resource in watched if resource and resource["kind"] == "inet"]
+        self.assertNotIn(None, sockets, "a socket that ended a wait is not described")
+        return {row["remote_port"] for row in sockets}
+
+    def check_clients(self, watched, ports):
+        """Waits on a set were ended by the sockets of these clients, each of them, and by hardly anything else."""
+        seen = self.remote_ports(watched)
+        self.assertTrue(ports, "the load has no connections")
+        self.assertLessEqual(ports, seen, "clients that ended no wait")
+        count = sum(count for count, _ in watched.values())
+        by_clients = sum(count for resource, (count, _) in watched.items()
+                         if resource and resource["kind"] == "inet" and self.socket(resource["id"])["remote_port"] in ports)
+        note(f"{by_clients} of {count} waits on sets ended by the sockets of {len(ports)} clients")
+        self.assertGreater(by_clients, 0.9 * count, f"ended by the clients' sockets, of {count}")
