@@ -93,18 +93,50 @@ static __always_inline bool is_late(__u32 class) {
 static __always_inline bool moves_bytes(const struct call *c) {
         if (c->compat)
                 switch (c->number) {
-                case 3: case 4: case 145: case 146: case 180: case 181: case 187: case 239: /* read ... sendfile64 */
-                case 313: case 315: case 316: case 333: case 334: case 377: case 378: case 379: /* splice ... pwritev2 */
-                case 369: case 370: case 371: case 372: /* sendto ... recvmsg */
+                case 3:
+                case 4:
+                case 145:
+                case 146:
+                case 180:
+                case 181:
+                case 187:
+                case 239: /* read ... sendfile64 */
+                case 313:
+                case 315:
+                case 316:
+                case 333:
+                case 334:
+                case 377:
+                case 378:
+                case 379: /* splice ... pwritev2 */
+                case 369:
+                case 370:
+                case 371:
+                case 372: /* sendto ... recvmsg */
                         return true;
                 default:
                         return false;
                 }
         switch (c->number) {
-        case 0: case 1: case 17: case 18: case 19: case 20: /* read, write, pread64, pwrite64, readv, writev */
-        case 40: case 44: case 45: case 46: case 47: /* sendfile, sendto, recvfrom, sendmsg, recvmsg */
-        case 275: case 276: case 278: /* splice, tee, vmsplice */
-        case 295: case 296: case 326: case 327: case 328: /* preadv, pwritev, copy_file_range, preadv2, pwritev2 */
+        case 0:
+        case 1:
+        case 17:
+        case 18:
+        case 19:
+        case 20: /* read, write, pread64, pwrite64, readv, writev */
+        case 40:
+        case 44:
+        case 45:
+        case 46:
+        case 47: /* sendfile, sendto, recvfrom, sendmsg, recvmsg */
+        case 275:
+        case 276:
+        case 278: /* splice, tee, vmsplice */
+        case 295:
+        case 296:
+        case 326:
+        case 327:
+        case 328: /* preadv, pwritev, copy_file_range, preadv2, pwritev2 */
                 return true;
         default:
                 return false;

@@ -54,7 +54,7 @@ int file_identify(__u64 address, __u64 process_start, struct file_identity *id) 
         case S_IFSOCK:
                 sk = (struct sock *) socket_of_file(address);
                 family = BPF_CORE_READ(sk, __sk_common.skc_family);
-                id->kind = family == AF_UNIX                             ? PRISM_KIND_UNIX
+                id->kind = family == AF_UNIX                              ? PRISM_KIND_UNIX
                                 : family == AF_INET || family == AF_INET6 ? PRISM_KIND_INET
                                                                           : PRISM_KIND_SOCKET;
                 id->space = BPF_CORE_READ(inode, i_ino);
@@ -120,8 +120,7 @@ static __noinline int file_ready(__u64 address, __u32 kind, __u32 events) {
 
                 if (events & POLLIN && (used || BPF_CORE_READ(pipe, writers) == 0))
                         return READY;
-                if (events & POLLOUT &&
-                                (used < BPF_CORE_READ(pipe, max_usage) || BPF_CORE_READ(pipe, readers) == 0))
+                if (events & POLLOUT && (used < BPF_CORE_READ(pipe, max_usage) || BPF_CORE_READ(pipe, readers) == 0))
                         return READY;
                 return NOT_READY;
         }
@@ -258,7 +257,6 @@ int poll_via(__u64 task, struct thread_state *st, bool timer, bool early) {
                 via_set(via, unknown, process_start);
         return via->kind;
 }
-
 
 /* ---- The other end ---- */
 

@@ -147,7 +147,8 @@ int BPF_PROG(socket_closing, struct sock *sk, int old_state, int new_state) {
                 return 0;
         key.kind = file_identify(file, st->process_start_ns, &id);
         /* In an interrupt this may be a bystander; the socket is the same. */
-        if (key.kind != PRISM_KIND_INET || BPF_CORE_READ((struct file *) file, private_data) != BPF_CORE_READ(sk, sk_socket))
+        if (key.kind != PRISM_KIND_INET ||
+                        BPF_CORE_READ((struct file *) file, private_data) != BPF_CORE_READ(sk, sk_socket))
                 return 0;
         key.space = id.space;
         key.address = id.address;

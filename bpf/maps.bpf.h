@@ -51,7 +51,7 @@ struct thread_state {
         __u8 inherited; /* its process is tracked since it was forked */
         /* Written by wakes, like the waker's identity below. */
         __u8 waker_kind;
-        __u8 was_early; /* the wake that ended the last wait was ahead of the switch; written by the switch */
+        __u8 was_early;  /* the wake that ended the last wait was ahead of the switch; written by the switch */
         __u64 wake_ns;   /* the last wake, of whatever sleep */
         __u64 waker;     /* handle, or start of one that is not tracked */
         __u32 waker_tid; /* 0 with a handle */

@@ -78,8 +78,7 @@ static __always_inline void describe_socket(__u64 file, struct prism_object *obj
                 describe_inet(sk, object);
 }
 
-int object_describe(
-                __u32 scratch, struct prism_object_key *key, __u64 file, struct thread_state *st, int descriptor) {
+int object_describe(__u32 scratch, struct prism_object_key *key, __u64 file, struct thread_state *st, int descriptor) {
         struct file_identity id = {};
         struct prism_object_key copy;
         struct prism_object *object = bpf_map_lookup_elem(&object_scratch, &scratch);
@@ -109,8 +108,8 @@ int object_describe(
                         break;
                 default:
                         dentry = BPF_CORE_READ(f, f_path.dentry);
-                        bpf_probe_read_kernel_str(object->name, sizeof(object->name),
-                                        BPF_CORE_READ(dentry, d_name.name));
+                        bpf_probe_read_kernel_str(
+                                        object->name, sizeof(object->name), BPF_CORE_READ(dentry, d_name.name));
                 }
         } else if (key->kind == PRISM_KIND_POLL) {
                 int i;

@@ -64,7 +64,7 @@ enum prism_op {
         PRISM_OP_FUTEX_WAITV,     /* the futex that its waker used */
         PRISM_OP_FUTEX_WAITV_ANY, /* ended by something else: charged to the first of the vector */
         PRISM_OP_FUTEX2_WAIT,
-        PRISM_OP_FUTEX_WAKE, /* a call only; its bytes are the threads woken */
+        PRISM_OP_FUTEX_WAKE,     /* a call only; its bytes are the threads woken */
         PRISM_OP_STOPPED,        /* by a job control signal */
         PRISM_OP_TRACED,         /* by a debugger */
         PRISM_OP_FROZEN,         /* by a freezer */

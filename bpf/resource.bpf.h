@@ -30,7 +30,8 @@ static long file_in_mapping(struct task_struct *task, struct vm_area_struct *vma
 }
 
 /* What is mapped at an address of the current thread. False: that cannot be seen, and nothing is changed. */
-static __always_inline bool subject_set_mapping(struct task_struct *task, struct subject *s, __u64 address, bool fault) {
+static __always_inline bool subject_set_mapping(
+                struct task_struct *task, struct subject *s, __u64 address, bool fault) {
         struct mapping_file m = {};
         int r;
 
@@ -65,13 +66,13 @@ static __always_inline void subject_set_lock(struct task_struct *task, struct th
         __u64 mm = (__u64) task->mm;
 
         s->resource.kind = PRISM_KIND_KERNEL_LOCK;
-        s->resource.op = flags & LCB_F_MUTEX                  ? PRISM_OP_MUTEX
-                        : flags & LCB_F_PERCPU                ? (flags & LCB_F_WRITE ? PRISM_OP_PERCPU_RWSEM_WRITE
-                                                                                     : PRISM_OP_PERCPU_RWSEM_READ)
-                        : flags & LCB_F_RT                    ? PRISM_OP_RT_LOCK
-                        : flags & LCB_F_WRITE                 ? PRISM_OP_RWSEM_WRITE
-                        : flags & LCB_F_READ                  ? PRISM_OP_RWSEM_READ
-                                                              : PRISM_OP_LOCK;
+        s->resource.op = flags & LCB_F_MUTEX ? PRISM_OP_MUTEX
+                        : flags & LCB_F_PERCPU
+                        ? (flags & LCB_F_WRITE ? PRISM_OP_PERCPU_RWSEM_WRITE : PRISM_OP_PERCPU_RWSEM_READ)
+                        : flags & LCB_F_RT    ? PRISM_OP_RT_LOCK
+                        : flags & LCB_F_WRITE ? PRISM_OP_RWSEM_WRITE
+                        : flags & LCB_F_READ  ? PRISM_OP_RWSEM_READ
+                                              : PRISM_OP_LOCK;
         if (mm && st->lock == mm + bpf_core_field_offset(struct mm_struct, mmap_lock)) {
                 s->resource.space = address_space(task);
                 s->resource.address = 1;

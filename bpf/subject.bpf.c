@@ -35,8 +35,8 @@ int subject_set_file(__u64 task, struct thread_state *st, struct subject *s, __u
 
 /* Two descriptors: the one that can keep a call waiting in this state. A pipe or socket sleeps interruptibly, what is
  * read from a disk does not. */
-static __always_inline void subject_set_either(__u64 task, struct thread_state *st, struct subject *s,
-                __u32 from, __u32 to, bool uninterruptible) {
+static __always_inline void subject_set_either(
+                __u64 task, struct thread_state *st, struct subject *s, __u32 from, __u32 to, bool uninterruptible) {
         subject_set_file(task, st, s, from);
         if (uninterruptible == waits_interruptibly(s->resource.kind))
                 subject_set_file(task, st, s, to);

@@ -63,7 +63,7 @@ static __always_inline __u8 waker_context(struct task_struct *current, struct th
 
         hard = count & (NMI_MASK | HARDIRQ_MASK);
         if (!hard) {
-                __u64 file = st->resource.kind == PRISM_KIND_INET                         ? st->file
+                __u64 file = st->resource.kind == PRISM_KIND_INET                      ? st->file
                                 : waits_on_many(st) && st->via.kind == PRISM_KIND_INET ? st->via.file
                                                                                        : 0;
                 struct call c = {};

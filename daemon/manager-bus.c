@@ -454,8 +454,7 @@ static int method_get_status(sd_bus_message *message, void *userdata, sd_bus_err
                                 "StoreState", "s", recorder_store_state(m->recorder), "StartTime", "t",
                                 (uint64_t) m->start_ns);
         if (r >= 0)
-                r = sd_bus_message_append(
-                                reply, "{sv}", "Calls", "s", calls_mode_name(recorder_calls(m->recorder)));
+                r = sd_bus_message_append(reply, "{sv}", "Calls", "s", calls_mode_name(recorder_calls(m->recorder)));
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "CpuTime", "t", cpu_time_ns(),
                                 "BpfMapBytes", "t", probes_map_bytes(m->probes), "ResidentBytes", "t", resident_bytes(),

@@ -193,7 +193,8 @@ CallsMode recorder_calls(const Recorder *r) {
         for (const Recording *recording = r->recordings; recording; recording = recording->next) {
                 int mode = recording->calls ? calls_mode_from_name(recording->calls) : -EINVAL;
 
-                if ((recording->state == RECORDING_STARTING || recording->state == RECORDING_RUNNING) && mode > (int) most)
+                if ((recording->state == RECORDING_STARTING || recording->state == RECORDING_RUNNING) &&
+                                mode > (int) most)
                         most = (CallsMode) mode;
         }
         return most;

@@ -117,8 +117,9 @@ class Server:
         return run("id", "-gn", self.user).out.strip()
 
     def must(self, *command, **options):
-        done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                              timeout=PREPARE_TIMEOUT, cwd=self.directory, **{"env": environment(), **self.options(), **options})
+        settings = {"stdin": subprocess.DEVNULL, "env": environment(), **self.options(), **options}
+        done = subprocess.run(list(map(str, command)), capture_output=True, check=False, timeout=PREPARE_TIMEOUT,
+                              cwd=self.directory, **settings)
         if done.returncode != 0:
             output = (done.stderr + done.stdout).decode(errors="backslashreplace")
             raise AssertionError(f"{command[0]}: exit {done.returncode}: {output[-1000:].strip()}")

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Redis under redis-benchmark: an event loop, and a thread that writes its log to the disk."""
 
-from case import ServerTest
-from server import Server, free_port, need, tcp_ports
+import case
 import tap
+from server import Server, free_port, need, tcp_ports
 
 CLIENTS = 8
 
@@ -24,7 +24,7 @@ class RedisServer(Server):
         return [need("redis-benchmark"), "-p", self.port, "-t", "set", "-c", CLIENTS, "-n", 1_000_000_000, "-r", 1000, "-q"]
 
 
-class Redis(ServerTest):
+class Redis(case.ServerTest):
     server_class = RedisServer
 
     def observe(self, server):
