@@ -23,17 +23,20 @@ int call_add(struct thread_state *st, struct prism_resource *resource, __u64 use
         key.resource = *resource;
         value = bpf_map_lookup_elem(map, &key);
         if (!value) {
-                struct prism_call_value fresh = {
-                        .bytes = result->bytes,
-                        .total_ns = result->length_ns,
-                        .max_ns = result->length_ns,
-                        .user_address = user_address,
-                        .count = result->count,
-                        .errors = result->errors,
-                };
+                struct work *w = work_of(WORK_TASK);
+                struct prism_call_value *fresh;
 
-                fresh.histogram[bucket] = result->count;
-                r = bpf_map_update_elem(map, &key, &fresh, BPF_NOEXIST);
+                if (!w)
+                        return false;
+                fresh = &w->counted;
+                __builtin_memset(fresh, 0, sizeof(*fresh));
+                fresh->bytes = result->bytes;
+                fresh->total_ns = fresh->max_ns = result->length_ns;
+                fresh->user_address = user_address;
+                fresh->count = result->count;
+                fresh->errors = result->errors;
+                fresh->histogram[bucket] = result->count;
+                r = bpf_map_update_elem(map, &key, fresh, BPF_NOEXIST);
                 if (r != 0) {
                         count_loss(r == -E2BIG ? PRISM_LOSS_CALL_FULL : PRISM_LOSS_CALL_BUSY);
                         return false;
@@ -149,6 +152,29 @@ static __always_inline bool is_failure(long result) {
                         !(result <= -512 && result >= -516);
 }
 
+/* Of calls that take a path only those are told apart by it that do something to the file. What is merely looked for would be
+ * one object each, mostly ones that are not there. */
+static __always_inline bool changes_path(const struct call *c) {
+        switch (c->number | (c->compat ? PRISM_OP_COMPAT : 0)) {
+        case 76:  /* truncate */
+        case 82:  /* rename */
+        case 87:  /* unlink */
+        case 263: /* unlinkat */
+        case 264: /* renameat */
+        case 316: /* renameat2 */
+        case PRISM_OP_COMPAT | 92:
+        case PRISM_OP_COMPAT | 193:
+        case PRISM_OP_COMPAT | 38:
+        case PRISM_OP_COMPAT | 10:
+        case PRISM_OP_COMPAT | 301:
+        case PRISM_OP_COMPAT | 302:
+        case PRISM_OP_COMPAT | 353:
+                return true;
+        default:
+                return false;
+        }
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long number) {
         struct task_struct *current = bpf_get_current_task_btf();
@@ -214,9 +240,10 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result) {
                 struct subject s = { .resource.kind = PRISM_KIND_FILE };
 
                 s.resource.op = call_op(&c);
-                if ((class == SYSCALL_OPEN || class == SYSCALL_OPEN_AT) && result >= 0)
-                        (void) subject_set_file(READ_ONCE(st->task), st, &s, result);
-                else
+                if (class == SYSCALL_OPEN || class == SYSCALL_OPEN_AT) {
+                        if (result >= 0)
+                                (void) subject_set_file(READ_ONCE(st->task), st, &s, result);
+                } else if (result >= 0 && changes_path(&c))
                         class = subject_look_up(current, st, &s, &c, SUBJECT_CURRENT | SUBJECT_UNINTERRUPTIBLE);
                 st->entered = s.resource;
                 st->entered_address = s.user_address;

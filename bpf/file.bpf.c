@@ -3,6 +3,14 @@
 #include "call.bpf.h"
 #include "file.bpf.h"
 
+#define PTMX (5U << 20 | 2)
+
+static __always_inline void inode_identify_device(const struct inode *inode, struct file_identity *id) {
+        struct super_block *sb = BPF_CORE_READ(inode, i_sb);
+
+        id->address = (__u64) BPF_CORE_READ(sb, s_dev) << 32 | (__u32) BPF_CORE_READ(inode, i_ino);
+}
+
 __u64 file_of(__u64 address, __u32 descriptor) {
         struct task_struct *task = (struct task_struct *) address;
         struct fdtable *table = BPF_CORE_READ(task, files, fdt);
@@ -62,6 +70,11 @@ int file_identify(__u64 address, __u64 process_start, struct file_identity *id) 
         case S_IFCHR:
                 id->kind = PRISM_KIND_CHARDEV;
                 id->space = BPF_CORE_READ(inode, i_rdev);
+                /* All masters of pseudo terminals are one special file; and each container has a first terminal. */
+                if (id->space == PTMX)
+                        id->address = number_of_address(address);
+                else
+                        inode_identify_device(inode, id);
                 return id->kind;
         case S_IFBLK:
                 id->kind = PRISM_KIND_DISK;
@@ -221,7 +234,7 @@ int epoll_via(struct thread_state *st, bool early) {
         return via->kind;
 }
 
-int poll_via(__u64 task, struct thread_state *st, bool timer, bool early) {
+int poll_via(__u64 task, struct thread_state *st, bool other, bool early) {
         __u64 process_start, unknown = 0;
         struct via *via;
         __u32 n, i, unknowns = 0;
@@ -253,7 +266,7 @@ int poll_via(__u64 task, struct thread_state *st, bool timer, bool early) {
                 }
         }
         /* The only one that it can have been. */
-        if (unknowns == 1 && n <= PRISM_POLL_FILES && !early && !timer)
+        if (unknowns == 1 && n <= PRISM_POLL_FILES && !early && !other)
                 via_set(via, unknown, process_start);
         return via->kind;
 }

@@ -18,11 +18,14 @@ struct file_identity {
         __u32 mode;
 };
 
-/* A number in place of a kernel address, which nobody outside needs to know: one to one. */
-static __always_inline __u64 number_of_address(__u64 address) {
-        __u64 n = (address ^ settings.secret) * 0x9E3779B97F4A7C15ULL;
-
-        return n ^ (n >> 32);
+/* A number in place of a kernel address, one to one, that says nothing of it to those who read it. */
+static __always_inline __u64 number_of_address(__u64 n) {
+        n = (n ^ settings.secret[0]) * 0x9E3779B97F4A7C15ULL;
+        n ^= n >> 32;
+        n = (n + settings.secret[1]) * 0xBF58476D1CE4E5B9ULL;
+        n ^= n >> 29;
+        n = (n ^ settings.secret[0]) * 0x94D049BB133111EBULL;
+        return n ^ n >> 32;
 }
 
 static __always_inline __u64 socket_of_file(__u64 address) {
@@ -50,8 +53,8 @@ extern int file_identify(__u64 address, __u64 process_start, struct file_identit
  * the switch, at the switch, into st->early_via. Both return its kind. The whole wait is charged to the file whose event
  * came first; later ones cost the waiter nothing. */
 extern int epoll_via(struct thread_state *st, bool early);
-/* `timer`: a timer is the waker, which may be the end of the call's own time. */
-extern int poll_via(__u64 task, struct thread_state *st, bool timer, bool early);
+/* `other`: the wake may have nothing to do with a file: the end of the call's own time, or a signal. */
+extern int poll_via(__u64 task, struct thread_state *st, bool other, bool early);
 
 static __always_inline bool waits_on_many(const struct thread_state *st) {
         return st->resource.kind == PRISM_KIND_EPOLL || st->resource.kind == PRISM_KIND_POLL;

@@ -139,14 +139,14 @@ int BPF_PROG(socket_closing, struct sock *sk, int old_state, int new_state) {
         if (new_state != TCP_FIN_WAIT1 && new_state != TCP_LAST_ACK && new_state != TCP_CLOSE)
                 return 0;
         st = current_state();
-        if (!st)
+        /* An interrupt may close any socket, and the thread it interrupts has nothing to do with it. */
+        if (!st || interrupt_count(bpf_get_current_task_btf()))
                 return 0;
         WRITE_ONCE(st->closing_file, (__u64) BPF_CORE_READ(sk, sk_socket, file));
         file = READ_ONCE(st->closing_file);
         if (!file)
                 return 0;
         key.kind = file_identify(file, st->process_start_ns, &id);
-        /* In an interrupt this may be a bystander; the socket is the same. */
         if (key.kind != PRISM_KIND_INET ||
                         BPF_CORE_READ((struct file *) file, private_data) != BPF_CORE_READ(sk, sk_socket))
                 return 0;

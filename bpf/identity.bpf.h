@@ -37,6 +37,17 @@ static __always_inline __u32 user_process_number(struct task_struct *task) {
         return user_number(BPF_CORE_READ(task, group_leader));
 }
 
+/* Whether this CPU serves an interrupt, of which kinds: bits of preempt_count; 0 where that cannot be seen. */
+static __always_inline __u32 interrupt_count(struct task_struct *current) {
+        __u32 count = 0;
+
+        if (!settings.has_preempt_count)
+                return 0;
+        bpf_probe_read_kernel(
+                        &count, sizeof(count), (const char *) current->se.cfs_rq->rq + settings.preempt_count_offset);
+        return count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
+}
+
 /* A number that no other address space of this boot has. */
 static __always_inline __u64 address_space(struct task_struct *task) {
         struct mm_struct *mm = BPF_CORE_READ(task, mm);

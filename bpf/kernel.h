@@ -105,17 +105,28 @@ struct list_head {
         struct list_head *next, *prev;
 };
 
+struct rb_node {
+        unsigned long __rb_parent_color;
+        struct rb_node *rb_right, *rb_left;
+};
+
+struct rb_root_cached {
+        struct rb_node *rb_leftmost;
+};
+
 struct epoll_filefd {
         struct file *file;
         int fd;
 };
 
 struct epitem {
+        struct rb_node rbn;
         struct list_head rdllink;
         struct epoll_filefd ffd;
 };
 
 struct eventpoll {
+        struct rb_root_cached rbr;
         struct list_head rdllist;
         struct epitem *ovflist;
 };
@@ -249,7 +260,16 @@ struct sched_info {
 };
 
 struct thread_info {
+        unsigned long flags;
         __u32 status;
+};
+
+struct mnt_namespace {
+        struct ns_common ns;
+};
+
+struct nsproxy {
+        struct mnt_namespace *mnt_ns;
 };
 
 struct task_struct {
@@ -262,7 +282,8 @@ struct task_struct {
         struct mm_struct *mm;
         struct files_struct *files;
         unsigned in_iowait : 1;
-        unsigned frozen : 1; /* with CONFIG_CGROUPS */
+        unsigned frozen : 1;      /* with CONFIG_CGROUPS */
+        unsigned in_memstall : 1; /* with CONFIG_PSI */
         int pid;
         int tgid;
         struct task_struct *real_parent;
@@ -271,6 +292,7 @@ struct task_struct {
         __u64 start_boottime;
         __u64 self_exec_id;
         const struct cred *cred;
+        struct nsproxy *nsproxy;
         char comm[16];
         struct bpf_local_storage *bpf_storage;
 };
@@ -332,7 +354,8 @@ struct bpf_iter__task_file {
 #define PF_KTHREAD 0x00200000
 #define PF_USER_WORKER 0x4000 /* 6.4; before it the bit is unused for user threads */
 
-#define TS_COMPAT 0x02 /* arch/x86 thread_info.status: in a 32-bit system call */
+#define TIF_SIGPENDING (1U << 2) /* arch/x86 thread_info.flags */
+#define TS_COMPAT 0x02           /* arch/x86 thread_info.status: in a 32-bit system call */
 
 #define NMI_MASK 0x00f00000
 #define HARDIRQ_MASK 0x000f0000

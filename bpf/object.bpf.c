@@ -32,10 +32,11 @@ static __always_inline void describe_unix(struct sock *sk, struct prism_object *
         length -= bpf_core_field_offset(struct sockaddr_un, sun_path);
         if (length <= 0)
                 return;
+        length &= 127; /* for the verifier; it is at most 108 */
         if (length > PRISM_UNIX_PATH_LENGTH)
                 length = PRISM_UNIX_PATH_LENGTH;
         object->path_length = length;
-        bpf_probe_read_kernel(object->path, sizeof(object->path),
+        bpf_probe_read_kernel(object->path, length,
                         (const char *) address + bpf_core_field_offset(struct unix_address, name) +
                                         bpf_core_field_offset(struct sockaddr_un, sun_path));
 }
@@ -139,6 +140,57 @@ int iter_kinds(struct bpf_iter__task_file *ctx) {
         return 0;
 }
 
+/* The node of a red-black tree that follows `node`, 0 if it is the last. Bounded, since the tree may change meanwhile. */
+#define TREE_DEPTH_MAX 48
+__u64 tree_next(__u64 address) {
+        struct rb_node *node = (struct rb_node *) address, *other;
+        int i;
+
+        other = BPF_CORE_READ(node, rb_right);
+        if (other) {
+                for (i = 0; i < TREE_DEPTH_MAX; i++) {
+                        node = other;
+                        other = BPF_CORE_READ(node, rb_left);
+                        if (!other)
+                                return (__u64) node;
+                }
+                return 0;
+        }
+        for (i = 0; i < TREE_DEPTH_MAX; i++) {
+                other = (struct rb_node *) (BPF_CORE_READ(node, __rb_parent_color) & ~3UL);
+                if (!other)
+                        return 0;
+                if (BPF_CORE_READ(other, rb_right) != node)
+                        return (__u64) other;
+                node = other;
+        }
+        return 0;
+}
+
+/* Not from /proc/PID/fdinfo: that waits for a lock which a thread holds while it writes events to its own memory. */
+#define WATCHES_MAX 256
+static __always_inline void write_watches(struct bpf_iter__task_file *ctx, __u64 file, struct thread_state *st,
+                const struct prism_object_key *set) {
+        struct file *f = (struct file *) file;
+        struct eventpoll *ep = BPF_CORE_READ(f, private_data);
+        struct prism_watch watch = { .set_space = set->space, .set_address = set->address };
+        __u64 node = (__u64) BPF_CORE_READ(ep, rbr.rb_leftmost);
+        int i;
+
+        for (i = 0; i < WATCHES_MAX && node; i++) {
+                struct epitem *item = (struct epitem *) (node - bpf_core_field_offset(struct epitem, rbn));
+                struct file_identity id = {};
+
+                watch.kind = file_identify((__u64) BPF_CORE_READ(item, ffd.file), st->process_start_ns, &id);
+                watch.space = id.space;
+                watch.address = id.address;
+                bpf_seq_write(ctx->meta->seq, &watch, sizeof(watch));
+                node = tree_next(node);
+        }
+        if (node)
+                count_loss(PRISM_LOSS_WATCHES);
+}
+
 /* Describes what tracked processes can talk through: sockets, pipes and the files without a name. */
 SEC("iter/task_file")
 int iter_files(struct bpf_iter__task_file *ctx) {
@@ -162,5 +214,14 @@ int iter_files(struct bpf_iter__task_file *ctx) {
         key.address = id.address;
         if (!object_describe(SCRATCH_ITERATOR, &key, file, st, ctx->fd))
                 count_loss(PRISM_LOSS_OBJECT_FULL);
+        if (key.kind == PRISM_KIND_EPOLL && control.look_at_watches)
+                write_watches(ctx, file, st, &key);
+        /* Only after it was described: a socket without a cookie is one that was not there at the last look. */
+        if (key.kind == PRISM_KIND_INET) {
+                struct socket *socket = bpf_sock_from_file(ctx->file);
+
+                if (socket && socket->sk)
+                        bpf_get_socket_cookie(socket->sk);
+        }
         return 0;
 }

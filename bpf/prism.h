@@ -113,6 +113,7 @@ enum prism_loss {
         PRISM_LOSS_REQUEST_FULL, /* map of block requests in flight: no room (the request is not counted) */
         PRISM_LOSS_DISK_FULL,    /* disk map: no room (the request is not counted) */
         PRISM_LOSS_DISK_BUSY,
+        PRISM_LOSS_WATCHES, /* an epoll set watches more files than are looked at */
         PRISM_LOSS_MAPPING, /* which file is mapped at an address could not be asked: the mapping was being changed */
         _PRISM_LOSS_MAX,
 };
@@ -126,14 +127,17 @@ enum prism_futex_sharing {
 /* What a wait is for. `space` and `address` identify it within `kind`:
  *   futex, private              address space id, address
  *   futex, shared               inode sequence, offset in the file
- *   pipe unix inet socket       inode number (never reused while the kernel runs), 0
+ *   pipe unix inet socket       inode number (a counter of 32 bits: years at a hundred new ones a second), 0
  *   file fifo                   inode number, device << 32 | inode generation
  *   page-fault with op file     the same, of the file
- *   chardev disk                device number of the special file, 0 (disk, sync(): 0, 0)
+ *   chardev                     device number, device << 32 | inode number of the special file; of the master of a
+ *                               pseudo terminal a number made of its open file
+ *   disk                        device number of the special file, 0 (sync(): 0, 0)
  *   epoll eventfd timerfd signalfd inotify
  *                               address of the open file, start of the process
  *   poll                        a number made of the descriptors and their count, start of the process
- *   file by its path            a number made of the path, start of the process | PRISM_BY_PATH
+ *   file or fifo by its path    a number made of the path, PRISM_BY_PATH | the mount namespace (absolute paths) or the
+ *                               start of the process
  *   aio                         address space id, context
  *   io_uring                    inode number, 0; its kernel workers 0, 0
  *   kernel-lock                 a number made of its address, 0; the mmap lock of a process: address space id, 1
@@ -233,6 +237,15 @@ struct prism_object {
         unsigned int srtt_us;
         unsigned long long bytes_in, bytes_out; /* received in order; acknowledged by the other side */
         unsigned int send_queue, receive_queue; /* bytes, now */
+};
+
+/* What iter_files writes for each file that a set watches, when control.look_at_watches is set; as in struct
+ * prism_object_key. */
+struct prism_watch {
+        unsigned long long set_space, set_address;
+        unsigned long long space, address;
+        unsigned int kind;
+        unsigned int padding;
 };
 
 /* Map `disk`: block requests that ended in one generation, by who submitted them: of tracked threads each, of all others
@@ -404,7 +417,7 @@ struct prism_settings {
         long long timer_bases_offset;   /* from struct rq */
         unsigned int timer_bases_number;
         unsigned int padding_end;
-        unsigned long long secret; /* mixed into numbers that are made of kernel addresses */
+        unsigned long long secret[2]; /* mixed into numbers that are made of kernel addresses */
 };
 
 /* The operations of files that have no kind of their own in their inode; found by iter_kinds, which prismd shows one
@@ -433,8 +446,8 @@ struct prism_control {
 #define PRISM_UNMARK_ALL 0xffffffffU
         unsigned int unmark_tgid;         /* iter_mark: the process to release, in the kernel's own numbers */
         unsigned int pid_namespace_level; /* of prismd's; 0: the host's. iter_mark finds it when there is nothing to mark */
+        unsigned int look_at_watches;     /* iter_files: also write what epoll sets watch */
         unsigned int calls_epoch; /* grows each time the calls tier is switched on: older beginnings do not count */
-        unsigned int padding;
         int file_descriptors[_PRISM_FILE_MAX]; /* iter_kinds: of prismd's own, -1: none */
         unsigned long long file_operations[_PRISM_FILE_MAX];
 };

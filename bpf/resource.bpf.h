@@ -123,99 +123,108 @@ static __always_inline bool class_waits_interruptibly(__u32 class) {
  * nature (futex, sleep, child, signal, pipe, socket) seen in uninterruptible state is not that wait but a page fault or a
  * lock taken on the way into it. */
 static __always_inline void resource_resolve(
-                struct task_struct *task, __u32 task_state, bool current, struct thread_state *st) {
+                struct task_struct *task, __u32 task_state, bool current, struct thread_state *st, struct work *w) {
         bool uninterruptible = task_state & TASK_UNINTERRUPTIBLE, in_call;
         __u32 flags = task->flags;
-        struct subject s = { .resource.kind = PRISM_KIND_OTHER };
-        struct call c = {};
+        struct subject *s = &w->subject;
+        struct call *c = &w->call;
         __u8 class;
 
+        __builtin_memset(s, 0, sizeof(*s));
+        s->resource.kind = PRISM_KIND_OTHER;
         if (task_state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)) {
-                s.resource.kind = PRISM_KIND_SIGNAL;
-                s.resource.op = task_state & TASK_STOPPED_BIT  ? PRISM_OP_STOPPED
+                s->resource.kind = PRISM_KIND_SIGNAL;
+                s->resource.op = task_state & TASK_STOPPED_BIT ? PRISM_OP_STOPPED
                                 : task_state & TASK_TRACED_BIT ? PRISM_OP_TRACED
                                                                : PRISM_OP_FROZEN;
                 goto done;
         }
         /* The bit is set for a parent that waits in vfork() too, as it may be frozen there; but that is uninterruptible. */
         if (!uninterruptible && bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen)) {
-                s.resource.kind = PRISM_KIND_SIGNAL;
-                s.resource.op = PRISM_OP_FROZEN;
+                s->resource.kind = PRISM_KIND_SIGNAL;
+                s->resource.op = PRISM_OP_FROZEN;
                 goto done;
         }
         if (st->reclaim) {
-                s.resource.kind = PRISM_KIND_RECLAIM;
-                s.resource.op = st->reclaim;
+                s->resource.kind = PRISM_KIND_RECLAIM;
+                s->resource.op = st->reclaim;
+                goto done;
+        }
+        /* Over memory.high: the thread is made to wait on its way to user mode, outside of reclaim itself. */
+        if (uninterruptible && !st->iowait && bpf_core_field_exists(task->in_memstall) &&
+                        BPF_CORE_READ_BITFIELD(task, in_memstall)) {
+                s->resource.kind = PRISM_KIND_RECLAIM;
+                s->resource.op = PRISM_OP_RECLAIM_CGROUP;
                 goto done;
         }
         if (st->lock) {
-                subject_set_lock(task, st, &s);
+                subject_set_lock(task, st, s);
                 goto done;
         }
         if (flags & PF_EXITING) {
-                s.resource.op = PRISM_OP_EXIT;
+                s->resource.op = PRISM_OP_EXIT;
                 goto done;
         }
         if (flags & (PF_IO_WORKER | PF_USER_WORKER)) {
-                s.resource.kind = PRISM_KIND_IO_URING;
-                s.resource.op = PRISM_OP_IO_WORKER;
+                s->resource.kind = PRISM_KIND_IO_URING;
+                s->resource.op = PRISM_OP_IO_WORKER;
                 goto done;
         }
-        in_call = call_read(task, &c);
+        in_call = call_read(task, c);
         if (!in_call) {
-                s.resource.op = PRISM_OP_USER;
+                s->resource.op = PRISM_OP_USER;
                 if (uninterruptible && !st->iowait)
-                        s.resource.kind = PRISM_KIND_KERNEL_LOCK;
+                        s->resource.kind = PRISM_KIND_KERNEL_LOCK;
                 else if (uninterruptible)
-                        subject_set_fault(task, st, current, &s);
+                        subject_set_fault(task, st, current, s);
                 else
-                        s.resource.kind = PRISM_KIND_PAGE_FAULT;
+                        s->resource.kind = PRISM_KIND_PAGE_FAULT;
                 goto done;
         }
 
-        s.resource.op = call_op(&c);
-        class = call_class(&c);
+        s->resource.op = call_op(c);
+        class = call_class(c);
         if (class == SYSCALL_OTHER)
                 goto call;
 
         if (class == SYSCALL_RESTART) {
                 /* Same arguments, but the number is lost: it goes on with the wait that a signal interrupted. */
                 if (st->call.kind) {
-                        s.resource = st->call;
-                        s.user_address = st->call_address;
+                        s->resource = st->call;
+                        s->user_address = st->call_address;
                 }
                 goto done;
         }
 
         if (!(uninterruptible && class_waits_interruptibly(class)))
-                class = subject_look_up(task, st, &s, &c,
+                class = subject_look_up(task, st, s, c,
                                 (current ? SUBJECT_CURRENT : 0) | (uninterruptible ? SUBJECT_UNINTERRUPTIBLE : 0));
         if (uninterruptible &&
-                        (class_waits_interruptibly(class) || waits_interruptibly(s.resource.kind) ||
+                        (class_waits_interruptibly(class) || waits_interruptibly(s->resource.kind) ||
                                         ((class == SYSCALL_CLONE || class == SYSCALL_CLONE3) &&
-                                                        s.resource.kind == PRISM_KIND_OTHER))) {
-                s.resource.space = s.resource.address = s.file = 0;
-                s.resource.shared = 0;
-                s.user_address = 0;
-                s.resource.op = call_op(&c);
+                                                        s->resource.kind == PRISM_KIND_OTHER))) {
+                s->resource.space = s->resource.address = s->file = 0;
+                s->resource.shared = 0;
+                s->user_address = 0;
+                s->resource.op = call_op(c);
                 if (st->iowait)
-                        subject_set_fault(task, st, current, &s);
+                        subject_set_fault(task, st, current, s);
                 else
-                        s.resource.kind = PRISM_KIND_KERNEL_LOCK;
+                        s->resource.kind = PRISM_KIND_KERNEL_LOCK;
                 goto done;
         }
 
 call:
         /* What the call itself waits for, which a restart after a signal goes on with. */
-        st->file = s.file;
-        if (same_resource(&st->resource, &s.resource) && st->user_address == s.user_address)
+        st->file = s->file;
+        if (same_resource(&st->resource, &s->resource) && st->user_address == s->user_address)
                 return; /* as last time: nothing to write, and `call` is the same already */
-        st->call = s.resource;
-        st->call_address = s.user_address;
+        st->call = s->resource;
+        st->call_address = s->user_address;
 done:
-        st->file = s.file;
-        st->resource = s.resource;
-        st->user_address = s.user_address;
+        st->file = s->file;
+        st->resource = s->resource;
+        st->user_address = s->user_address;
 }
 
 #endif

@@ -75,23 +75,26 @@ static __noinline bool wait_add(struct thread_state *st, __u8 waker_kind, __u32 
 
         value = bpf_map_lookup_elem(map, &key);
         if (!value) {
-                struct prism_wait_value fresh = {
-                        .total_ns = inside,
-                        .ended_ns = full,
-                        .max_ns = full,
-                        .user_address = st->user_address,
-                        .count = 1,
-                };
+                struct work *w = work_of(WORK_SWITCH);
+                struct prism_wait_value *fresh;
 
-                fresh.histogram[bucket] = 1;
+                if (!w)
+                        return false;
+                fresh = &w->wait;
+                __builtin_memset(fresh, 0, sizeof(*fresh));
+                fresh->total_ns = inside;
+                fresh->ended_ns = fresh->max_ns = full;
+                fresh->user_address = st->user_address;
+                fresh->count = 1;
+                fresh->histogram[bucket] = 1;
                 if (waker_kind == PRISM_WAKER_THREAD && st->waker_tid) {
-                        fresh.waker_tgid = st->waker_tgid;
-                        fresh.waker_user_tgid = st->waker_user_tgid;
-                        fresh.waker_user_tid = st->waker_user_tid;
-                        fresh.waker_process_start_ns = st->waker_process_start_ns;
-                        __builtin_memcpy(fresh.waker_comm, st->waker_comm, sizeof(fresh.waker_comm));
+                        fresh->waker_tgid = st->waker_tgid;
+                        fresh->waker_user_tgid = st->waker_user_tgid;
+                        fresh->waker_user_tid = st->waker_user_tid;
+                        fresh->waker_process_start_ns = st->waker_process_start_ns;
+                        __builtin_memcpy(fresh->waker_comm, st->waker_comm, sizeof(fresh->waker_comm));
                 }
-                r = bpf_map_update_elem(map, &key, &fresh, BPF_NOEXIST);
+                r = bpf_map_update_elem(map, &key, fresh, BPF_NOEXIST);
                 if (r != 0) {
                         count_loss(r == -E2BIG ? PRISM_LOSS_WAIT_FULL : PRISM_LOSS_WAIT_BUSY);
                         return false;
@@ -287,6 +290,7 @@ static __always_inline void switch_in(
 static __always_inline void switch_out(struct task_struct *prev, struct thread_state *st, __u32 generation, __u64 now,
                 bool preempt, __u32 prev_state, struct slices *s, __u32 cpu) {
         struct prism_thread_time *row = time_row(generation, st->slot);
+        struct work *w = work_of(WORK_SWITCH);
         __u64 from;
 
         if (!row)
@@ -327,7 +331,8 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         else if (!preempt && prev_state != 0 && prev->__state != 0) {
                 st->state = prev_state & TASK_UNINTERRUPTIBLE ? PRISM_STATE_BLOCK : PRISM_STATE_SLEEP;
                 st->iowait = st->state == PRISM_STATE_BLOCK && BPF_CORE_READ_BITFIELD(prev, in_iowait);
-                resource_resolve(prev, prev_state, true, st);
+                if (w)
+                        resource_resolve(prev, prev_state, true, st, w);
                 if (waits_on_many(st)) {
                         /* The wake may have come before the switch: then the file is ready now. */
                         st->early_via.kind = PRISM_KIND_NONE;
@@ -421,7 +426,7 @@ int BPF_PROG(sched_waking, struct task_struct *task) {
                 return 0;
         WRITE_ONCE(st->wake_version, st->wake_version + 1);
         barrier();
-        waker_note(st);
+        waker_note(task, st);
         WRITE_ONCE(st->wake_ns, bpf_ktime_get_boot_ns());
         barrier();
         WRITE_ONCE(st->wake_version, st->wake_version + 1);
@@ -435,7 +440,8 @@ SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task, int destination) {
         struct task_struct *running;
         struct thread_state *st;
-        __u32 generation, cpu, running_ns = 0;
+        __u32 generation, cpu;
+        __u64 running_ns = 0;
         struct slices *s;
         struct rq *rq;
         __u64 now;

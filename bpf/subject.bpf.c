@@ -3,6 +3,8 @@
 #include "subject.bpf.h"
 #include "futex.bpf.h"
 
+struct works_map works SEC(".maps");
+
 #define IORING_ENTER_REGISTERED_RING (1U << 4)
 
 struct futex_waitv {
@@ -48,19 +50,39 @@ static __always_inline __u64 hash_step(__u64 hash, __u64 value) {
         return hash ^ (hash >> 29);
 }
 
-/* A file by the path that a call was given: what it led to cannot be seen while the call goes on. */
-static __always_inline void subject_set_path(struct thread_state *st, struct subject *s, __u64 pointer, bool fifo) {
-        __u64 hash = HASH_START, *words = (__u64 *) st->path;
-        int i;
+#define PATH_CHUNKS 4
 
-        __builtin_memset(st->path, 0, sizeof(st->path));
-        if (bpf_probe_read_user_str(st->path, sizeof(st->path), (void *) pointer) <= 0)
-                return;
-        for (i = 0; i < PRISM_NAME_LENGTH / 8; i++)
-                hash = hash_step(hash, words[i]);
-        s->resource.kind = fifo ? PRISM_KIND_FIFO : PRISM_KIND_FILE;
+/* A file by the path that a call was given: what it led to cannot be seen while the call goes on. All of the path, up to 252
+ * bytes, goes into its number; of a longer one than there is room for, its end is kept as the name. */
+static __noinline int subject_set_path(__u64 task, struct thread_state *st, struct subject *s, __u64 pointer) {
+        struct task_struct *t = (struct task_struct *) task;
+        __u64 hash = HASH_START, *words = (__u64 *) st->path;
+        bool absolute = false;
+        __u32 length = 0;
+        int i, k, n;
+
+        for (i = 0; i < PATH_CHUNKS; i++) {
+                __builtin_memset(st->path, 0, sizeof(st->path));
+                n = bpf_probe_read_user_str(st->path, sizeof(st->path), (void *) (pointer + length));
+                if (n <= 0)
+                        return PRISM_KIND_OTHER;
+                if (i == 0)
+                        absolute = st->path[0] == '/';
+                for (k = 0; k < PRISM_NAME_LENGTH / 8; k++)
+                        hash = hash_step(hash, words[k]);
+                length += n - 1;
+                if (n < PRISM_NAME_LENGTH)
+                        break;
+        }
+        if (length >= PRISM_NAME_LENGTH) {
+                bpf_probe_read_user_str(st->path + 3, sizeof(st->path) - 3,
+                                (void *) (pointer + length - (PRISM_NAME_LENGTH - 4)));
+                st->path[0] = st->path[1] = st->path[2] = '.';
+        }
         s->resource.space = hash;
-        s->resource.address = st->process_start_ns | PRISM_BY_PATH;
+        s->resource.address = PRISM_BY_PATH |
+                        (absolute ? (__u64) BPF_CORE_READ(t, nsproxy, mnt_ns, ns.inum) : st->process_start_ns);
+        return PRISM_KIND_FILE;
 }
 
 static __always_inline __u32 subject_finish_poll(struct thread_state *st, struct subject *s, __u32 n) {
@@ -88,7 +110,10 @@ static __always_inline __u32 subject_poll(struct thread_state *st, struct subjec
         bytes &= 127;
         if (bytes > sizeof(st->poll))
                 bytes = sizeof(st->poll);
-        bpf_probe_read_user(st->poll, bytes, (void *) pointer);
+        if (bpf_probe_read_user(st->poll, bytes, (void *) pointer) != 0) {
+                st->poll_count = 0;
+                return PRISM_KIND_POLL; /* which files cannot be seen */
+        }
         return subject_finish_poll(st, s, n);
 }
 
@@ -232,12 +257,16 @@ int subject_of_call(__u64 task, struct thread_state *st, struct subject *s, stru
         case SYSCALL_OPEN:
         case SYSCALL_PATH:
                 if (current)
-                        subject_set_path(st, s, c->arguments[0], class == SYSCALL_OPEN && !uninterruptible);
+                        r->kind = subject_set_path(task, st, s, c->arguments[0]);
+                if (class == SYSCALL_OPEN && r->kind == PRISM_KIND_FILE && !uninterruptible)
+                        r->kind = PRISM_KIND_FIFO; /* what waits so for its other end */
                 break;
         case SYSCALL_OPEN_AT:
         case SYSCALL_PATH_AT:
                 if (current)
-                        subject_set_path(st, s, c->arguments[1], class == SYSCALL_OPEN_AT && !uninterruptible);
+                        r->kind = subject_set_path(task, st, s, c->arguments[1]);
+                if (class == SYSCALL_OPEN_AT && r->kind == PRISM_KIND_FILE && !uninterruptible)
+                        r->kind = PRISM_KIND_FIFO;
                 break;
         case SYSCALL_SYSV:
                 r->space = c->arguments[0];

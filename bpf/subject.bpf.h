@@ -44,6 +44,34 @@ static __always_inline bool waits_interruptibly(__u32 kind) {
         return false;
 }
 
+/* What a program puts together and no stack has room for: kernels before 6.13 give all functions of a chain of calls 512
+ * bytes (tools/bpf-stack checks that). One each for programs that cannot interrupt each other. */
+enum work_use {
+        WORK_SWITCH,   /* sched_switch, sched_migrate_task: interrupts are off */
+        WORK_TASK,     /* a thread on its own way, with preemption off */
+        WORK_ITERATOR, /* one reader at a time: prismd's main thread */
+        _WORK_MAX,
+};
+struct work {
+        struct subject subject;
+        struct call call;
+        struct prism_wait_value wait;
+        struct prism_call_value counted;
+};
+struct works_map {
+        __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+        __uint(max_entries, _WORK_MAX);
+        __type(key, __u32);
+        __type(value, struct work);
+};
+extern struct works_map works SEC(".maps");
+
+static __always_inline struct work *work_of(enum work_use use) {
+        __u32 index = use;
+
+        return bpf_map_lookup_elem(&works, &index);
+}
+
 /* Sets what of *s can be told without the task's mappings. `how`: SUBJECT_*; `task`: its address. Returns the class of the
  * call. What is to be kept of the call's memory (the files of a poll, a path) goes into *st. */
 extern int subject_of_call(__u64 task, struct thread_state *st, struct subject *s, struct call *c, __u32 how);

@@ -179,6 +179,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
  * the first switch (`settled` is 0). */
 static __always_inline void first_state(struct task_struct *task, struct thread_state *st, __u64 now) {
         __u32 task_state = BPF_CORE_READ(task, __state);
+        struct work *w;
 
         st->since_ns = st->ran_since_ns = now;
         if (bpf_core_field_exists(task->sched_info.run_delay))
@@ -189,7 +190,9 @@ static __always_inline void first_state(struct task_struct *task, struct thread_
                                         TASK_FROZEN)) {
                 st->state = task_state & TASK_UNINTERRUPTIBLE ? PRISM_STATE_BLOCK : PRISM_STATE_SLEEP;
                 st->iowait = st->state == PRISM_STATE_BLOCK && BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait);
-                resource_resolve(task, task_state, false, st);
+                w = work_of(WORK_ITERATOR);
+                if (w)
+                        resource_resolve(task, task_state, false, st, w);
                 return;
         }
         st->state = BPF_CORE_READ(task, on_cpu) ? PRISM_STATE_RUN : PRISM_STATE_RUNQUEUE;

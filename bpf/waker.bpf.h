@@ -50,16 +50,12 @@ static __always_inline bool timer_is_running(const char *rq, bool hard) {
 
 static __always_inline __u8 waker_context(struct task_struct *current, struct thread_state *st) {
         const char *rq;
-        __u32 count = 0;
+        __u32 count = interrupt_count(current);
         bool hard;
 
-        if (!settings.has_preempt_count)
+        if (!count)
                 return PRISM_WAKER_THREAD;
-
         rq = (const char *) current->se.cfs_rq->rq;
-        bpf_probe_read_kernel(&count, sizeof(count), rq + settings.preempt_count_offset);
-        if (!(count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET)))
-                return PRISM_WAKER_THREAD;
 
         hard = count & (NMI_MASK | HARDIRQ_MASK);
         if (!hard) {
@@ -109,7 +105,7 @@ static __always_inline void waitv_identify(struct task_struct *current, struct t
 
 /* Notes in the wakee's state who wakes it. A tracked waker is found again by its number and start; of others the rest
  * is kept too, since nobody else may know them. */
-static __always_inline void waker_note(struct thread_state *st) {
+static __always_inline void waker_note(struct task_struct *task, struct thread_state *st) {
         struct task_struct *current = bpf_get_current_task_btf();
         struct thread_state *waker;
 
@@ -118,7 +114,10 @@ static __always_inline void waker_note(struct thread_state *st) {
         if (st->state >= PRISM_STATE_SLEEP && st->resource.kind == PRISM_KIND_EPOLL)
                 (void) epoll_via(st, false);
         else if (st->state >= PRISM_STATE_SLEEP && st->resource.kind == PRISM_KIND_POLL)
-                (void) poll_via(READ_ONCE(st->task), st, waker_context(current, st) == PRISM_WAKER_TIMER, false);
+                (void) poll_via(READ_ONCE(st->task), st,
+                                task->thread_info.flags & TIF_SIGPENDING ||
+                                                waker_context(current, st) == PRISM_WAKER_TIMER,
+                                false);
         st->waker_kind = waker_context(current, st);
         if (st->waker_kind != PRISM_WAKER_THREAD)
                 return;
@@ -137,7 +136,8 @@ static __always_inline void waker_note(struct thread_state *st) {
                 st->waker_process_start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
                 bpf_probe_read_kernel_str(st->waker_comm, sizeof(st->waker_comm), current->comm);
         }
-        if (st->resource.kind == PRISM_KIND_FUTEX && st->resource.op == PRISM_OP_FUTEX_WAITV_ANY)
+        if (st->state >= PRISM_STATE_SLEEP && st->resource.kind == PRISM_KIND_FUTEX &&
+                        st->resource.op == PRISM_OP_FUTEX_WAITV_ANY)
                 waitv_identify(current, st);
 }
 

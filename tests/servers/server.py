@@ -68,13 +68,14 @@ def socket_inodes(pid):
 
 
 def tcp_ports(pid):
-    """Local ports of a process's connected IPv4 sockets, from the kernel's own table."""
+    """Local ports of a process's connected TCP sockets, from the kernel's own tables."""
     inodes = socket_inodes(pid)
     ports = set()
-    with open(f"/proc/{pid}/net/tcp", encoding="ascii") as f:
-        for fields in map(str.split, list(f)[1:]):
-            if int(fields[9]) in inodes and fields[3] == "01":
-                ports.add(int(fields[1].partition(":")[2], 16))
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/{pid}/net/{table}", encoding="ascii") as f:
+            for fields in map(str.split, list(f)[1:]):
+                if int(fields[9]) in inodes and fields[3] == "01":
+                    ports.add(int(fields[1].rpartition(":")[2], 16))
     return ports
 
 

@@ -38,13 +38,11 @@ class Redis(case.ServerTest):
         main = self.main()
         waits = self.all_waits([main])
         self.assertGreater(self.total(w for w in waits if (w.kind, w.op) == ("epoll", "epoll_wait")), 0.5 * self.total(waits))
-        self.check_clients(self.watched([main]), self.truth["ports"])
+        self.check_clients(self.watched([main]), self.truth["ports"], 0.95)
 
     def test_log_is_synced_by_its_name(self):
         waits = self.all_waits(self.by_name("bio_aof.*"), "file", "fdatasync")
-        self.assertTrue(waits, "nobody waited in fdatasync")
-        for wait in waits:
-            self.assertRegex(wait.name, r"/appendonlydir/appendonly\.aof\.\d+\.incr\.aof$")
+        self.check_file(waits, r"^/var/tmp/.*/appendonlydir/appendonly\.aof\.\d+\.incr\.aof$")
 
     def test_idle_threads_wait_for_a_futex(self):
         for thread in self.by_name("bio_(close_file|lazy_free)"):

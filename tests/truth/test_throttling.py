@@ -13,7 +13,7 @@ from places import ControlGroup
 
 
 class Throttling(ObjectTest):
-    PERIOD_US, QUOTA_US = 100_000, 30_000
+    PERIOD_US, QUOTA_US = 100_000, 15_000
     LENGTH_MS = 2000
 
     def test_against_the_group_s_own_account(self):

@@ -11,6 +11,7 @@
 #define N_CHANGERS 3
 #define CHANGED_BYTES (32U << 20)
 #define CHANGING_NS (700 * MSEC)
+#define ALL_DONE_NS (200 * MSEC)
 
 static void map_cold(Pair *p) {
         size_t size = (size_t) p->rounds * STRIDE;
@@ -76,6 +77,7 @@ static void *run_changer(void *argument) {
                 memory[i] = 1;
         name_thread("changer");
         c->tid = thread_id();
+        (void) schedstat(); /* has what memory it needs from now on */
         gate_open(c->prepared, 1);
         gate_pass(c->gate);
         Schedstat before = schedstat();
@@ -83,6 +85,7 @@ static void *run_changer(void *argument) {
         for (; now_ns() < start_ns + CHANGING_NS; c->count++)
                 CHECK(mprotect(memory, CHANGED_BYTES, c->count % 2 ? PROT_READ | PROT_WRITE : PROT_READ) == 0);
         c->elapsed_ns = now_ns() - start_ns;
+        sleep_ns(ALL_DONE_NS); /* reading its account may need memory, too: when nobody fights for it any more */
         Schedstat after = schedstat();
         c->used = (Schedstat){ after.run_ns - before.run_ns, after.runqueue_ns - before.runqueue_ns };
         return NULL;

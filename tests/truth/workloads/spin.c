@@ -4,9 +4,8 @@
 
 typedef struct Spinner {
         Gate gate;
-        uint64_t length_ns, elapsed_ns;
+        uint64_t length_ns, elapsed_ns, run_ns;
         pid_t tid;
-        Schedstat used;
 } Spinner;
 
 static void *run_spinner(void *argument) {
@@ -15,12 +14,11 @@ static void *run_spinner(void *argument) {
         name_thread("spinner");
         s->tid = thread_id();
         gate_pass(&s->gate);
-        Schedstat before = schedstat();
         uint64_t start_ns = now_ns();
+        s->run_ns = thread_cpu_ns();
         spin_until(start_ns + s->length_ns);
+        s->run_ns = thread_cpu_ns() - s->run_ns;
         s->elapsed_ns = now_ns() - start_ns;
-        Schedstat after = schedstat();
-        s->used = (Schedstat){ after.run_ns - before.run_ns, after.runqueue_ns - before.runqueue_ns };
         return NULL;
 }
 
@@ -33,8 +31,7 @@ int main(int argc, char *argv[]) {
         ready();
         gate_open(&s.gate, 1);
         join_thread(thread);
-        printf("{\"tid\":%d,\"run_ns\":%llu,\"runqueue_ns\":%llu,\"elapsed_ns\":%llu}", s.tid,
-                        (unsigned long long) s.used.run_ns, (unsigned long long) s.used.runqueue_ns,
+        printf("{\"tid\":%d,\"run_ns\":%llu,\"elapsed_ns\":%llu}", s.tid, (unsigned long long) s.run_ns,
                         (unsigned long long) s.elapsed_ns);
         finish();
         return EXIT_SUCCESS;
