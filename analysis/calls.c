@@ -74,3 +74,10 @@ void calls_done(Calls *c) {
         free_pointers(c->items, c->n);
         *c = (Calls){};
 }
+
+Coverage call_coverage(const Calls *calls, const Call *c) {
+        bool always = streq(c->resource->kind, "reclaim") ||
+                        (streq(c->resource->kind, "io_uring") && (streq(c->op, "submit") || streq(c->op, "complete")));
+
+        return always ? (Coverage){ calls->coverage.recorded_ns, calls->coverage.recorded_ns } : calls->coverage;
+}

@@ -22,5 +22,8 @@ typedef struct Calls {
         size_t n;
 } Calls;
 
+/* Of how much of the range this was seen: reclaim and what io_uring is given are counted also while the calls tier is off. */
+Coverage call_coverage(const Calls *calls, const Call *c);
+
 int calls_read(Reading *r, bool histograms, Calls *ret, char **ret_error);
 void calls_done(Calls *c);

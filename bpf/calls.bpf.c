@@ -241,8 +241,12 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result) {
 
                 s.resource.op = call_op(&c);
                 if (class == SYSCALL_OPEN || class == SYSCALL_OPEN_AT) {
-                        if (result >= 0)
+                        /* First the path: it may be all that is ever seen of a file that is closed soon. */
+                        if (result >= 0) {
+                                class = subject_look_up(current, st, &s, &c, SUBJECT_CURRENT);
                                 (void) subject_set_file(READ_ONCE(st->task), st, &s, result);
+                                st->opened_file = s.file;
+                        }
                 } else if (result >= 0 && changes_path(&c))
                         class = subject_look_up(current, st, &s, &c, SUBJECT_CURRENT | SUBJECT_UNINTERRUPTIBLE);
                 st->entered = s.resource;
@@ -254,5 +258,6 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result) {
         if (st->entered.op == PRISM_OP_FUTEX_WAKE && result > 0)
                 done.bytes = result;
         (void) call_add(st, &st->entered, READ_ONCE(st->entered_address), READ_ONCE(st->entered_file), &done);
+        st->opened_file = 0;
         return 0;
 }

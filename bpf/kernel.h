@@ -246,6 +246,7 @@ struct rq {
 struct cfs_rq {
         struct rq *rq;
         int throttle_count;
+        __u64 throttled_clock_self_time; /* 6.6 */
 };
 
 struct sched_entity {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Defines what maps.bpf.h declares. */
-#include "maps.bpf.h"
+/* Defines what maps.bpf.h and subject.bpf.h declare. The linker wants definitions of maps before their use. */
+#include "subject.bpf.h"
 
 const volatile struct prism_settings settings = {};
 struct prism_control control = {};
@@ -16,6 +16,7 @@ struct slices_map slices SEC(".maps");
 struct events_map events SEC(".maps");
 struct objects_map objects SEC(".maps");
 struct object_scratch_map object_scratch SEC(".maps");
+struct works_map works SEC(".maps");
 
 /* Their inner maps are made by prismd (the linker of libbpf 1.1 loses static ones). */
 struct wait_generations_map wait_generations SEC(".maps");

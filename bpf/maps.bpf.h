@@ -78,6 +78,7 @@ struct thread_state {
         __u32 poll_count; /* files of the current or last poll or select; more than fit into `poll` are not seen */
         struct prism_resource entered;
         __u64 entered_address, entered_file;
+        __u64 opened_file;  /* which st->path led to, while that is so */
         __u64 closing_file; /* as a number, for the moment in which a socket is closed */
         union {
                 struct poll_descriptor poll[PRISM_POLL_FILES];
@@ -85,8 +86,9 @@ struct thread_state {
         };
         /* Addresses that went through a map are numbers to the verifier, which global functions insist on. */
         __u64 process_start_ns;
-        __u64 task;    /* its own */
-        __u64 running; /* whoever has the CPU, for the moment of a migration */
+        __u64 throttled_ns; /* how long its queue had been throttled when it came into it, by the kernel's account */
+        __u64 task;         /* its own */
+        __u64 running;      /* whoever has the CPU, for the moment of a migration */
         __u64 waker_task;
         /* Where the slices of a CPU stood when it came into the queue there by losing that CPU: what came later ran instead. */
         __u64 mark_ns; /* length of the newest entry */

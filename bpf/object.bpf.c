@@ -108,6 +108,10 @@ int object_describe(__u32 scratch, struct prism_object_key *key, __u64 file, str
                         describe_socket(file, object);
                         break;
                 default:
+                        if (st->opened_file == file && st->path[0] == '/') {
+                                __builtin_memcpy(object->name, st->path, sizeof(object->name));
+                                break;
+                        }
                         dentry = BPF_CORE_READ(f, f_path.dentry);
                         bpf_probe_read_kernel_str(
                                         object->name, sizeof(object->name), BPF_CORE_READ(dentry, d_name.name));
@@ -142,7 +146,7 @@ int iter_kinds(struct bpf_iter__task_file *ctx) {
 
 /* The node of a red-black tree that follows `node`, 0 if it is the last. Bounded, since the tree may change meanwhile. */
 #define TREE_DEPTH_MAX 48
-__u64 tree_next(__u64 address) {
+__noinline __u64 tree_next(__u64 address) {
         struct rb_node *node = (struct rb_node *) address, *other;
         int i;
 
@@ -195,12 +199,13 @@ static __always_inline void write_watches(struct bpf_iter__task_file *ctx, __u64
 SEC("iter/task_file")
 int iter_files(struct bpf_iter__task_file *ctx) {
         struct task_struct *task = ctx->task;
+        struct file *opened = ctx->file;
         struct prism_object_key key = {};
         struct file_identity id = {};
         struct thread_state *st;
         __u64 file;
 
-        if (!task || !ctx->file || !task->bpf_storage)
+        if (!task || !opened || !task->bpf_storage)
                 return 0;
         st = bpf_task_storage_get(&threads, task, 0, 0);
         if (!st)
@@ -218,7 +223,7 @@ int iter_files(struct bpf_iter__task_file *ctx) {
                 write_watches(ctx, file, st, &key);
         /* Only after it was described: a socket without a cookie is one that was not there at the last look. */
         if (key.kind == PRISM_KIND_INET) {
-                struct socket *socket = bpf_sock_from_file(ctx->file);
+                struct socket *socket = bpf_sock_from_file(opened);
 
                 if (socket && socket->sk)
                         bpf_get_socket_cookie(socket->sk);

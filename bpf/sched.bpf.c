@@ -38,8 +38,8 @@ static __noinline bool wait_describe(struct thread_state *st, struct prism_wait_
                 object.kind = key->via_kind;
                 object.space = key->via_space;
                 object.address = key->via_address;
-                full |= !object_describe(
-                                SCRATCH_SWITCH, &object, st->was_early ? st->early_via.file : st->via.file, st, -1);
+                full |= !object_describe(SCRATCH_SWITCH, &object,
+                                st->was_early || !st->via.kind ? st->early_via.file : st->via.file, st, -1);
         }
         return !full;
 }
@@ -64,7 +64,7 @@ static __noinline bool wait_add(struct thread_state *st, __u8 waker_kind, __u32 
                 key.waker = st->waker;
         }
         if (waker_kind != PRISM_WAKER_UNSEEN && waits_on_many(st)) {
-                struct via *via = st->was_early ? &st->early_via : &st->via;
+                struct via *via = st->was_early || !st->via.kind ? &st->early_via : &st->via;
 
                 key.via_space = via->space;
                 key.via_address = via->address;
@@ -129,6 +129,17 @@ static __always_inline long scheduler_delay(struct task_struct *task, const stru
                         delay += clock - task->sched_info.last_queued;
         }
         return delay;
+}
+
+/* The part of a stay in the run queue for which the limit held the thread back; without the kernel's account (6.6) all of it,
+ * also what it waits after that. */
+static __always_inline __u64 throttled_part(struct task_struct *task, const struct thread_state *st, __u64 waited) {
+        __u64 part;
+
+        if (!bpf_core_field_exists(task->se.cfs_rq->throttled_clock_self_time))
+                return waited;
+        part = task->se.cfs_rq->throttled_clock_self_time - st->throttled_ns;
+        return part < waited ? part : waited;
 }
 
 /* Charges all time since the last transition of a thread that is not on the CPU up to `now`: the wait, if it was in
@@ -206,7 +217,7 @@ static __always_inline void charge_off_cpu(struct task_struct *task, struct thre
         row->runqueue_ns += now - queued;
         st->queued_ns = now - queued;
         if (st->throttled)
-                row->throttled_ns += now - queued;
+                row->throttled_ns += throttled_part(task, st, now - queued);
         if (now > queued) {
                 __u64 waited = now - queued;
 
@@ -329,10 +340,15 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
         if (prev_state & TASK_DEAD)
                 row->exit_ns = now;
         else if (!preempt && prev_state != 0 && prev->__state != 0) {
-                st->state = prev_state & TASK_UNINTERRUPTIBLE ? PRISM_STATE_BLOCK : PRISM_STATE_SLEEP;
-                st->iowait = st->state == PRISM_STATE_BLOCK && BPF_CORE_READ_BITFIELD(prev, in_iowait);
+                __u32 state = prev_state & TASK_UNINTERRUPTIBLE ? PRISM_STATE_BLOCK : PRISM_STATE_SLEEP;
+
+                st->iowait = state == PRISM_STATE_BLOCK && BPF_CORE_READ_BITFIELD(prev, in_iowait);
                 if (w)
                         resource_resolve(prev, prev_state, true, st, w);
+                /* Only now: a waker that sees it asleep reads what it waits for. */
+                barrier();
+                WRITE_ONCE(st->state, state);
+                barrier();
                 if (waits_on_many(st)) {
                         /* The wake may have come before the switch: then the file is ready now. */
                         st->early_via.kind = PRISM_KIND_NONE;
@@ -350,6 +366,8 @@ static __always_inline void switch_out(struct task_struct *prev, struct thread_s
                         slice_mark(st, s, cpu);
                 st->throttled = bpf_core_field_exists(prev->se.cfs_rq->throttle_count) &&
                                 prev->se.cfs_rq->throttle_count > 0;
+                if (st->throttled && bpf_core_field_exists(prev->se.cfs_rq->throttled_clock_self_time))
+                        st->throttled_ns = prev->se.cfs_rq->throttled_clock_self_time;
                 row->preemptions++;
         }
 

@@ -3,8 +3,6 @@
 #include "subject.bpf.h"
 #include "futex.bpf.h"
 
-struct works_map works SEC(".maps");
-
 #define IORING_ENTER_REGISTERED_RING (1U << 4)
 
 struct futex_waitv {
@@ -125,22 +123,12 @@ static __always_inline __u32 count_bits(__u64 x) {
 }
 
 /* The lowest descriptors of the sets, below 64. */
-static __always_inline __u32 subject_select(struct thread_state *st, struct subject *s, struct call *c) {
-        __u64 in = 0, out = 0, except = 0, all, pointer;
-        __u32 highest, n;
+static __always_inline __u32 subject_finish_select(
+                struct thread_state *st, struct subject *s, __u32 highest, __u64 in, __u64 out, __u64 except) {
+        __u64 all = in | out | except;
+        __u32 n;
         int i;
 
-        highest = c->arguments[0];
-        pointer = c->arguments[1];
-        if (pointer)
-                bpf_probe_read_user(&in, sizeof(in), (void *) pointer);
-        pointer = c->arguments[2];
-        if (pointer)
-                bpf_probe_read_user(&out, sizeof(out), (void *) pointer);
-        pointer = c->arguments[3];
-        if (pointer)
-                bpf_probe_read_user(&except, sizeof(except), (void *) pointer);
-        all = in | out | except;
         if (highest < 64)
                 all &= (1ULL << highest) - 1;
         if (highest == 0 || (all == 0 && highest <= 64))
@@ -159,6 +147,26 @@ static __always_inline __u32 subject_select(struct thread_state *st, struct subj
         if (highest > 64)
                 n = n > PRISM_POLL_FILES ? n : PRISM_POLL_FILES + 1; /* some may be out of sight */
         return subject_finish_poll(st, s, n);
+}
+
+static __always_inline __u32 subject_select(struct thread_state *st, struct subject *s, struct call *c) {
+        __u64 sets[3] = {};
+        int i;
+
+        for (i = 0; i < 3; i++)
+                if (c->arguments[1 + i] &&
+                                bpf_probe_read_user(&sets[i], sizeof(sets[i]), (void *) c->arguments[1 + i]) != 0)
+                        return PRISM_KIND_POLL; /* which files cannot be seen */
+        return subject_finish_select(st, s, c->arguments[0], sets[0], sets[1], sets[2]);
+}
+
+int subject_of_poll(struct thread_state *st, struct subject *s, __u32 n) {
+        return st && s ? subject_finish_poll(st, s, n) : PRISM_KIND_POLL;
+}
+
+int subject_of_select(struct thread_state *st, struct subject *s, __u32 highest, struct select_sets *sets) {
+        return st && s && sets ? subject_finish_select(st, s, highest, sets->set[0], sets->set[1], sets->set[2])
+                               : PRISM_KIND_POLL;
 }
 
 int subject_of_call(__u64 task, struct thread_state *st, struct subject *s, struct call *c, __u32 how) {

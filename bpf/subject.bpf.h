@@ -62,7 +62,7 @@ struct works_map {
         __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
         __uint(max_entries, _WORK_MAX);
         __type(key, __u32);
-        __type(value, struct work);
+        __uint(value_size, sizeof(struct work)); /* by size: as a type, clang may leave only a forward declaration */
 };
 extern struct works_map works SEC(".maps");
 
@@ -78,5 +78,12 @@ extern int subject_of_call(__u64 task, struct thread_state *st, struct subject *
 
 /* Opens by its path a file that is seen only when the call has ended. */
 extern int subject_set_file(__u64 task, struct thread_state *st, struct subject *s, __u32 descriptor);
+
+/* The same for a poll or select that was going on when its thread became tracked, with its memory read elsewhere. */
+struct select_sets {
+        __u64 set[3]; /* for reading, for writing, for exceptions */
+};
+extern int subject_of_poll(struct thread_state *st, struct subject *s, __u32 n);
+extern int subject_of_select(struct thread_state *st, struct subject *s, __u32 highest, struct select_sets *sets);
 
 #endif

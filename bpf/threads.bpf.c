@@ -2,6 +2,7 @@
 /* Which threads are tracked: marks by iterator for those that run already, inheritance for new ones, and what changes
  * in a thread's life (name, image). Also the iterator that reads states in flight. None of this is a hot path. */
 #include "maps.bpf.h"
+#include "object.bpf.h"
 #include "resource.bpf.h"
 #include "row.bpf.h"
 
@@ -251,6 +252,58 @@ int iter_mark(struct bpf_iter__task *ctx) {
         first_state(task, fresh, now);
         if (thread_begin(task, fresh, now, control.mark_follow, control.mark_target, false))
                 bpf_seq_write(ctx->meta->seq, &one, sizeof(one));
+        return 0;
+}
+
+/* Which files a poll or select watches that was going on when its thread became tracked: its memory could not be read then,
+ * since that may have to wait. Optional: bpf_copy_from_user_task came with 5.18. */
+SEC("iter.s/task")
+int iter_read_polls(struct bpf_iter__task *ctx) {
+        struct task_struct *task = ctx->task;
+        struct prism_object_key key = { .kind = PRISM_KIND_POLL };
+        struct poll_descriptor polled[PRISM_POLL_FILES] = {};
+        struct select_sets sets = {};
+        struct subject s = {};
+        struct thread_state *st;
+        struct call c = {};
+        __u32 kind, n;
+        int i;
+
+        if (!task || !task->bpf_storage)
+                return 0;
+        st = bpf_task_storage_get(&threads, task, 0, 0);
+        if (!st || st->settled || st->resource.kind != PRISM_KIND_POLL || st->resource.space || !call_read(task, &c))
+                return 0;
+
+        n = c.arguments[1];
+        if (call_class(&c) == SYSCALL_POLL) {
+                __u32 bytes = (n > PRISM_POLL_FILES ? PRISM_POLL_FILES : n) * sizeof(polled[0]);
+
+                bytes &= 127;
+                if (bytes > sizeof(polled))
+                        bytes = sizeof(polled);
+                if (bpf_copy_from_user_task(polled, bytes, (void *) c.arguments[0], task, 0) != 0)
+                        return 0;
+        } else
+                for (i = 0; i < 3; i++)
+                        if (c.arguments[1 + i] &&
+                                        bpf_copy_from_user_task(&sets.set[i], sizeof(sets.set[i]),
+                                                        (void *) c.arguments[1 + i], task, 0) != 0)
+                                return 0;
+        /* It has gone on meanwhile: its next wait is read as it begins. */
+        if (READ_ONCE(st->settled))
+                return 0;
+        if (call_class(&c) == SYSCALL_POLL) {
+                __builtin_memcpy(st->poll, polled, sizeof(polled));
+                kind = subject_of_poll(st, &s, n);
+        } else
+                kind = subject_of_select(st, &s, c.arguments[0], &sets);
+        if (kind != PRISM_KIND_POLL)
+                return 0;
+        st->resource.address = st->call.address = key.address = s.resource.address;
+        st->resource.space = st->call.space = key.space = s.resource.space;
+        if (!object_describe(SCRATCH_ITERATOR, &key, 0, st, -1))
+                count_loss(PRISM_LOSS_OBJECT_FULL);
         return 0;
 }
 

@@ -43,11 +43,10 @@ static int put_raw(Table *t, const Call *c) {
 }
 
 static int fill(const Report *r, Table *t, size_t *ret_n) {
-        const Coverage *coverage = &r->calls.coverage;
-
         *ret_n = r->calls.n;
         for (size_t i = 0; i < r->calls.n && table_rows(t) < r->limit; i++) {
                 const Call *c = r->calls.items[i];
+                const Coverage seen = call_coverage(&r->calls, c), *coverage = &seen;
                 int k;
 
                 table_row(t);

@@ -64,12 +64,13 @@ Losses *collector_losses(Collector *c) {
 
 /* ---- Threads and processes ---- */
 
+/* Of a process that is only named, what it was started with is nobody's business. */
 static void process_refresh(Process *p) {
         ProcDetails d;
 
         if (!p->pid)
                 return;
-        proc_details(p->pid, &d);
+        proc_details(p->pid, !p->observed, &d);
         process_set_text(&p->exe, d.exe);
         process_set_text(&p->cmdline, d.cmdline);
         process_set_text(&p->cgroup, d.cgroup);
@@ -127,6 +128,7 @@ static Process *process_of_info(Collector *c, const struct prism_thread_info *in
                 p->found_by = info->inherited ? "child" : "target";
                 /* What it has from its parent is known from there. */
                 p->looked_at = info->inherited;
+                p->looked_ns = 0;
                 p->found_from = info->inherited && parent ? parent->key : 0;
                 p->described = 0;
                 c->hooks.process_found(p, info->inherited ? parent : NULL, info, c->hooks.userdata);

@@ -15,10 +15,13 @@
 
 bool mapping_parse(char *line, Mapping *ret) {
         unsigned long long start, end, offset, inode;
+        unsigned major, minor;
         char permissions[5] = "";
         int n = 0;
 
-        if (sscanf(line, "%llx-%llx %4s %llx %*s %llu%n", &start, &end, permissions, &offset, &inode, &n) < 5 || n == 0)
+        if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu%n", &start, &end, permissions, &offset, &major, &minor, &inode,
+                            &n) < 7 ||
+                        n == 0)
                 return false;
         line += n;
         *ret = (Mapping){
@@ -26,6 +29,7 @@ bool mapping_parse(char *line, Mapping *ret) {
                 .end = end,
                 .offset = offset,
                 .inode = inode,
+                .device = (uint64_t) major << 20 | minor,
                 .shared = permissions[3] == 's',
                 .path = line + strspn(line, " "),
         };

@@ -14,6 +14,7 @@ int futex_is_private(uint32_t pid, uint64_t address);
 /* One line of /proc/PID/maps. */
 typedef struct Mapping {
         uint64_t start, end, offset, inode;
+        uint64_t device; /* major << 20 | minor */
         bool shared;
         const char *path; /* points into the line; "" for anonymous memory */
 } Mapping;

@@ -47,7 +47,7 @@ static void live_push(Manager *m, Batch *b, uint64_t boundary) {
         unsigned i;
 
         live_trim(m, boundary, batch_bytes(b));
-        if (batch_rows(b) == 0)
+        if (batch_is_empty(b))
                 return;
         i = (m->first_live + m->n_live) % LIVE_BATCHES_MAX;
         m->live[i].batch = batch_ref(b);

@@ -131,6 +131,7 @@ static const char *const reasons[_PRISM_LOSS_MAX] = {
         [PRISM_LOSS_REQUEST_FULL] = "block-request-map-full",
         [PRISM_LOSS_DISK_FULL] = "disk-map-full",
         [PRISM_LOSS_DISK_BUSY] = "disk-map-busy",
+        [PRISM_LOSS_WATCHES] = "epoll-watches",
         [PRISM_LOSS_MAPPING] = "mapping-busy",
 };
 

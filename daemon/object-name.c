@@ -22,6 +22,13 @@
 void object_address(unsigned family, const unsigned char address[static 16], char *buffer, size_t size) {
         static const unsigned char any[16] = {};
 
+        static const unsigned char mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+        /* What came over IPv4 is an IPv4 address, whatever the program asked for. */
+        if (family == AF_INET6 && memcmp(address, mapped, sizeof(mapped)) == 0) {
+                family = AF_INET;
+                address += sizeof(mapped);
+        }
         if (memcmp(address, any, family == AF_INET ? 4 : 16) == 0 ||
                         !inet_ntop((int) family, address, buffer, (socklen_t) size))
                 snprintf(buffer, size, "*");
@@ -144,7 +151,7 @@ char *object_name(unsigned kind, const struct prism_object *object, NameSource *
         default:
                 if (object->name[0] == '\0')
                         return NULL;
-                source = NAME_COMPONENT;
+                source = object->name[0] == '/' ? NAME_FULL : NAME_COMPONENT;
                 n = asprintf(&name, "%.*s", (int) sizeof(object->name), object->name);
         }
         if (n < 0)
@@ -185,7 +192,7 @@ char *object_path_by_descriptor(uint32_t pid, int descriptor, const ResourceKey 
         return strdup(path);
 }
 
-char *object_path_by_mapping(uint32_t pid, uint64_t inode) {
+char *object_path_by_mapping(uint32_t pid, const ResourceKey *id) {
         _cleanup_fclose_ FILE *f = NULL;
         _cleanup_free_ char *line = NULL;
         char path[64];
@@ -199,23 +206,10 @@ char *object_path_by_mapping(uint32_t pid, uint64_t inode) {
                 Mapping m;
 
                 line[strcspn(line, "\n")] = '\0';
-                if (mapping_parse(line, &m) && m.inode == inode && m.path[0] == '/')
+                /* Some file systems show users a device of their own, which has no major number. */
+                if (mapping_parse(line, &m) && m.inode == id->space && m.path[0] == '/' &&
+                                (m.device == id->address >> 32 || m.device >> 20 == 0))
                         return strdup(m.path);
         }
         return NULL;
-}
-
-bool watched_file_parse(const char *line, WatchedFile *ret) {
-        unsigned long long inode, device;
-        unsigned events;
-        char data[32];
-        long long position;
-        int descriptor;
-
-        if (sscanf(line, "tfd: %d events: %x data: %31s pos:%lld ino:%llx sdev:%llx", &descriptor, &events, data,
-                            &position, &inode, &device) != 6 ||
-                        descriptor < 0)
-                return false;
-        *ret = (WatchedFile){ .descriptor = descriptor, .inode = inode, .device = device };
-        return true;
 }

@@ -18,14 +18,5 @@ char *object_path(const struct prism_object *object);
  * Never waits for a file system. */
 char *object_path_by_descriptor(uint32_t pid, int descriptor, const ResourceKey *id);
 
-/* The path of a file with that inode which the process has mapped; NULL as above. */
-char *object_path_by_mapping(uint32_t pid, uint64_t inode);
-
-/* A line of /proc/PID/fdinfo/FD of an epoll set: a descriptor that it watches, and the inode behind it. */
-typedef struct WatchedFile {
-        int descriptor;
-        uint64_t inode;
-        uint64_t device; /* major << 20 | minor */
-} WatchedFile;
-/* False if the line is none. Changes nothing on failure. */
-bool watched_file_parse(const char *line, WatchedFile *ret);
+/* The path of that file, if the process has it mapped; NULL as above. */
+char *object_path_by_mapping(uint32_t pid, const ResourceKey *id);

@@ -5,11 +5,12 @@
 #include "describe.h"
 #include "object-name.h"
 
+#include <sys/socket.h>
+
 /* What each process has open is looked at for this long a tick, the others have their turn in the next. */
 #define LOOK_TIME_NS (10 * NSEC_PER_MSEC)
-/* A set's list is read anew after so long, if it is still used; and so much of it. */
+/* What a set watches is asked anew after so long, if it is still used. */
 #define WATCHES_EVERY_NS (10 * NSEC_PER_SEC)
-#define WATCHES_LINES_MAX 4096
 #define NAME_TRIES 3
 /* A process whose sockets moved something within this time is looked at each tick. */
 #define SOCKETS_RECENT_NS (2 * NSEC_PER_SEC)
@@ -47,22 +48,23 @@ static bool is_socket(const Resource *s) {
 
 /* What changes with every packet does not make it another socket. */
 static bool same_socket(const struct prism_object *a, const struct prism_object *b) {
-        return a->state == b->state && a->local_port == b->local_port && a->remote_port == b->remote_port &&
+        return a->state == b->state && a->netns == b->netns && a->local_port == b->local_port &&
+                        a->remote_port == b->remote_port &&
                         memcmp(a->local_address, b->local_address, sizeof(a->local_address)) == 0 &&
                         memcmp(a->remote_address, b->remote_address, sizeof(a->remote_address)) == 0 &&
                         a->cookie == b->cookie && a->peer_inode == b->peer_inode && a->path_length == b->path_length &&
                         memcmp(a->path, b->path, sizeof(a->path)) == 0;
 }
 
-static void sample_socket(Collector *c, Resource *s, const struct prism_object *o, bool from_birth) {
+static void sample_socket(Collector *c, Resource *s, const struct prism_object *o, Process *p, uint64_t boundary) {
         SocketCounters *last = &s->counters;
         BatchSocketSample row;
         uint64_t from;
 
-        if (!o->has_counters || o->seen_ns <= last->seen_ns)
+        if (!p || !o->has_counters || o->seen_ns <= last->seen_ns)
                 return;
-        /* One that was there before its process was followed has moved bytes that are not ours. */
-        if (last->seen_ns == 0 && !from_birth) {
+        /* One that was there at an earlier look has a cookie from it: what it moved before it was known here is not ours. */
+        if (last->seen_ns == 0 && (!p->looked_at || o->cookie)) {
                 *last = (SocketCounters){ o->seen_ns, o->bytes_in, o->bytes_out, o->retransmits };
                 return;
         }
@@ -79,6 +81,9 @@ static void sample_socket(Collector *c, Resource *s, const struct prism_object *
                 .receive_queue = o->receive_queue,
         };
         *last = (SocketCounters){ o->seen_ns, o->bytes_in, o->bytes_out, o->retransmits };
+        if (row.bytes_in == 0 && row.bytes_out == 0 && row.retransmits == 0)
+                return;
+        p->sockets_ns = boundary;
         note_failure(c, batch_add_socket_sample(c->live, &row));
         if (row_wanted(c, from, o->seen_ns)) {
                 describe_resource(c->recorded, s, c->epoch);
@@ -93,6 +98,16 @@ static void set_peer(Resource *s, const Resource *peer) {
         s->described = 0;
 }
 
+/* As IPv6 has it: one end of a connection over IPv4 may be a socket of either family. */
+static void connection_address(unsigned family, const unsigned char *from, unsigned char to[static 16]) {
+        if (family == AF_INET6) {
+                memcpy(to, from, 16);
+                return;
+        }
+        to[10] = to[11] = 0xff;
+        memcpy(to + 12, from, 4);
+}
+
 /* Both ends of a connection within a network namespace know each other by their addresses. */
 static void pair_connection(Collector *c, Resource *s, const struct prism_object *o) {
         ConnectionKey key = {
@@ -100,14 +115,14 @@ static void pair_connection(Collector *c, Resource *s, const struct prism_object
                 .local_port = o->local_port,
                 .remote_port = o->remote_port,
                 .protocol = o->protocol,
-                .family = o->family,
         };
-        ConnectionKey reverse = key;
+        ConnectionKey reverse;
         Resource *peer;
 
-        memcpy(key.local_address, o->local_address, sizeof(key.local_address));
-        memcpy(key.remote_address, o->remote_address, sizeof(key.remote_address));
+        connection_address(o->family, o->local_address, key.local_address);
+        connection_address(o->family, o->remote_address, key.remote_address);
         registry_note_connection(c->registry, s, &key);
+        reverse = key;
         reverse.local_port = key.remote_port;
         reverse.remote_port = key.local_port;
         memcpy(reverse.local_address, key.remote_address, sizeof(key.remote_address));
@@ -119,7 +134,7 @@ static void pair_connection(Collector *c, Resource *s, const struct prism_object
         set_peer(peer, s);
 }
 
-static void learn_socket(Collector *c, Resource *s, const struct prism_object *o, const Process *p, uint64_t boundary) {
+static void learn_socket(Collector *c, Resource *s, const struct prism_object *o, Process *p, uint64_t boundary) {
         if (!s->object || !same_socket(s->object, o))
                 s->described = 0;
         if (!s->object)
@@ -136,10 +151,15 @@ static void learn_socket(Collector *c, Resource *s, const struct prism_object *o
                 if (peer) {
                         peer->used_ns = boundary;
                         set_peer(s, peer);
+                        /* Nothing else may ever speak of it: it is its number, and a row to point to. */
+                        if (peer->described != c->epoch && row_wanted(c, boundary, boundary)) {
+                                describe_resource(c->recorded, peer, c->epoch);
+                                s->described = 0;
+                        }
                 }
         } else if (s->id.kind == PRISM_KIND_INET && o->remote_port && o->local_port)
                 pair_connection(c, s, o);
-        sample_socket(c, s, o, p && p->looked_at);
+        sample_socket(c, s, o, p, boundary);
 }
 
 /* ---- epoll ---- */
@@ -161,38 +181,6 @@ void note_watch(Collector *c, Resource *set, Resource *watched, uint64_t now) {
         }
 }
 
-/* What a set watches, also what it was given before it was followed: as /proc says it. Files without a number of their own
- * are found by their descriptor, as the kernel side last described it. */
-static void read_watches(Collector *c, Resource *set, uint32_t pid, int descriptor, uint64_t boundary) {
-        _cleanup_fclose_ FILE *f = NULL;
-        char path[64], line[256];
-        unsigned n = 0;
-
-        set->looked_ns = boundary;
-        snprintf(path, sizeof(path), "/proc/%u/fdinfo/%d", pid, descriptor);
-        f = fopen(path, "re");
-        if (!f)
-                return;
-        while (n < WATCHES_LINES_MAX && fgets(line, sizeof(line), f)) {
-                static const unsigned kinds[] = { PRISM_KIND_INET, PRISM_KIND_UNIX, PRISM_KIND_PIPE,
-                        PRISM_KIND_SOCKET };
-                Resource *watched = NULL;
-                WatchedFile w;
-
-                if (!watched_file_parse(line, &w))
-                        continue;
-                n++;
-                for (size_t i = 0; i < ELEMENTSOF(kinds) && !watched; i++)
-                        watched = registry_find_object(c->registry, kinds[i], w.inode, 0);
-                if (!watched)
-                        watched = registry_opened(c->registry, pid, w.descriptor);
-                if (watched)
-                        note_watch(c, set, watched, boundary);
-        }
-        if (n == WATCHES_LINES_MAX)
-                losses_count(&c->losses, "collector", "epoll-watches", 1);
-}
-
 /* ---- All objects ---- */
 
 static void learn(Collector *c, const struct prism_object_key *key, const struct prism_object *o, uint64_t boundary) {
@@ -208,8 +196,8 @@ static void learn(Collector *c, const struct prism_object_key *key, const struct
                 return;
         }
         s->used_ns = MAX(s->used_ns, boundary);
-        if (t && o->descriptor >= 0)
-                registry_note_opened(c->registry, s, t->process->pid, o->descriptor);
+        if (t && key->kind == PRISM_KIND_EPOLL)
+                t->process->sets_ns = boundary;
         name = object_name(key->kind, o, &source);
         if (name)
                 set_name(s, name, source);
@@ -218,66 +206,104 @@ static void learn(Collector *c, const struct prism_object_key *key, const struct
         if (names_a_path(s) && t && t->process->pid && s->name_tries < NAME_TRIES && boot_now() < c->names_until_ns) {
                 s->name_tries++;
                 name = o->descriptor >= 0 ? object_path_by_descriptor(t->process->pid, o->descriptor, &s->id)
-                                : s->id.kind == PRISM_KIND_PAGE_FAULT
-                                ? object_path_by_mapping(t->process->pid, s->id.space)
-                                : NULL;
+                                : s->id.kind == PRISM_KIND_PAGE_FAULT ? object_path_by_mapping(t->process->pid, &s->id)
+                                                                      : NULL;
                 if (name)
                         set_name(s, name, NAME_FULL);
         }
+}
+
+static int learn_objects(Collector *c, uint64_t boundary) {
+        const struct prism_object_key *keys;
+        const struct prism_object *objects;
+        size_t n;
+        int r;
+
+        r = probes_drain_objects(c->probes, &keys, &objects, &n);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++)
+                learn(c, &keys[i], &objects[i], boundary);
+        return 0;
+}
+
+static void learn_watches(Collector *c, const struct prism_watch *watches, size_t n, uint64_t boundary) {
+        for (size_t i = 0; i < n; i++) {
+                const struct prism_watch *w = &watches[i];
+                Resource *set = registry_find_object(c->registry, PRISM_KIND_EPOLL, w->set_space, w->set_address);
+                Resource *watched;
+                bool created;
+
+                if (!set || w->kind == PRISM_KIND_NONE)
+                        continue;
+                watched = registry_object(c->registry, w->kind, w->space, w->address, &created);
+                if (watched)
+                        note_watch(c, set, watched, boundary);
+        }
+}
+
+/* What a process, or with 0 each, has open. Whether that was all of it. */
+static bool look_at_process(Collector *c, uint32_t pid, bool watches, uint64_t boundary) {
+        _cleanup_free_ struct prism_watch *found = NULL;
+        uint64_t full = probes_loss(c->probes, PRISM_LOSS_OBJECT_FULL);
+        size_t n = 0;
+        int r;
+
+        r = probes_look_at_files(c->probes, pid, watches, &found, &n);
+        if (r < 0) {
+                note_failure(c, r);
+                return false;
+        }
+        /* Sets are known first. */
+        note_failure(c, learn_objects(c, boundary));
+        learn_watches(c, found, n, boundary);
+        return probes_loss(c->probes, PRISM_LOSS_OBJECT_FULL) == full;
+}
+
+static bool wants_look(const Process *p, uint64_t boundary, bool *ret_watches) {
+        if (p->live_threads == 0 || p->pid == 0)
+                return false;
+        *ret_watches = p->sets_ns + WATCHES_EVERY_NS > boundary && p->watches_ns + WATCHES_EVERY_NS < boundary;
+        return p->looked_ns == 0 || *ret_watches || p->sockets_ns + SOCKETS_RECENT_NS > boundary;
 }
 
 /* Looks at what processes have open: of those that are new, and of those whose sockets moved something lately. One round
  * may take several ticks. */
 static void look_at_files(Collector *c, uint64_t boundary) {
         uint64_t until = boot_now() + LOOK_TIME_NS;
+        bool watches, any = false, all = true;
 
         if (!c->looking)
                 c->looked_round_ns = boundary;
         c->looking = true;
+        if (!probes_look_at_one(c->probes)) {
+                /* Then one pass over the host is as dear as each of many. */
+                for (Process *p = registry_processes(c->registry); p && !any; p = p->hh.next)
+                        any = wants_look(p, boundary, &watches);
+                all = any && look_at_process(c, 0, true, boundary);
+        }
         for (Process *p = registry_processes(c->registry); p; p = p->hh.next) {
-                if (p->live_threads == 0 || p->pid == 0 || p->looked_ns >= c->looked_round_ns)
+                if (p->looked_ns >= c->looked_round_ns || !wants_look(p, boundary, &watches))
                         continue;
-                if (p->looked_ns != 0 && p->sockets_ns + SOCKETS_RECENT_NS < boundary)
-                        continue;
-                if (boot_now() >= until)
-                        return;
-                note_failure(c, probes_look_at_files(c->probes, p->pid));
+                if (probes_look_at_one(c->probes)) {
+                        if (boot_now() >= until)
+                                return;
+                        all = look_at_process(c, p->pid, watches, boundary);
+                }
                 p->looked_ns = boundary;
+                if (watches)
+                        p->watches_ns = boundary;
+                /* What was open before counts from here; what comes is followed from its birth. */
+                p->looked_at = p->looked_at || all;
         }
         c->looking = false;
 }
 
 int collect_objects(Collector *c, uint64_t boundary) {
-        const struct prism_object_key *keys;
-        const struct prism_object *objects;
-        size_t n;
         int r;
 
+        /* What was seen since the last tick, then what is open now. */
+        r = learn_objects(c, boundary);
         look_at_files(c, boundary);
-        r = probes_drain_objects(c->probes, &keys, &objects, &n);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < n; i++) {
-                Thread *t = registry_thread_by_handle(c->registry, objects[i].thread);
-
-                learn(c, &keys[i], &objects[i], boundary);
-                if (t && keys[i].kind == PRISM_KIND_INET)
-                        t->process->sockets_ns = boundary;
-        }
-        for (size_t i = 0; i < n; i++) {
-                Thread *t = registry_thread_by_handle(c->registry, objects[i].thread);
-                Resource *s;
-
-                if (keys[i].kind != PRISM_KIND_EPOLL || !t || t->process->pid == 0 || objects[i].descriptor < 0 ||
-                                boot_now() >= c->names_until_ns)
-                        continue;
-                s = registry_find_object(c->registry, keys[i].kind, keys[i].space, keys[i].address);
-                if (s && (s->looked_ns == 0 || s->looked_ns + WATCHES_EVERY_NS < boundary))
-                        read_watches(c, s, t->process->pid, objects[i].descriptor, boundary);
-        }
-        /* What was open before counts from here; what comes is followed from its birth. */
-        for (Process *p = registry_processes(c->registry); p; p = p->hh.next)
-                if (p->looked_ns != 0)
-                        p->looked_at = true;
-        return 0;
+        return r;
 }

@@ -39,6 +39,8 @@ struct Probes {
         ProbesLimits limits;
         Part parts[_PART_MAX];
         bool own_pid_namespace;
+        bool reads_polls;  /* what a poll in flight watches can be read (5.18) */
+        bool looks_at_one; /* iterators can be kept to one process */
 
         struct prism_thread_info *infos; /* [limits.threads], mapped */
         struct prism_thread_time *times; /* [2 * limits.threads], mapped */

@@ -28,6 +28,7 @@ typedef struct Optional {
         unsigned part;
         const char *consequence;
         bool on_demand; /* attached by probes_set_calls() */
+        bool paired;    /* of no use, and harmful, without the others of its part */
 } Optional;
 
 static const Optional optional_programs[] = {
@@ -40,22 +41,22 @@ static const Optional optional_programs[] = {
         { "page_fault_user", "page_fault_user", PART_PAGE_FAULT, "page faults do not say which file they read", false },
         { "page_fault_kernel", "page_fault_kernel", PART_PAGE_FAULT,
                         "page faults inside system calls do not say which file they read", false },
-        { "contention_begin", "contention_begin", PART_KERNEL_LOCK,
-                        "kernel locks are told by the system call only, not by their kind (5.19)", false },
         { "contention_end", "contention_end", PART_KERNEL_LOCK,
-                        "kernel locks are told by the system call only, not by their kind (5.19)", false },
-        { "direct_reclaim_begin", "mm_vmscan_direct_reclaim_begin", PART_RECLAIM,
-                        "waits for memory to be freed are charged to what the thread did then", false },
+                        "kernel locks are told by the system call only, not by their kind (5.19)", false, true },
+        { "contention_begin", "contention_begin", PART_KERNEL_LOCK,
+                        "kernel locks are told by the system call only, not by their kind (5.19)", false, true },
         { "direct_reclaim_end", "mm_vmscan_direct_reclaim_end", PART_RECLAIM,
-                        "waits for memory to be freed are charged to what the thread did then", false },
-        { "cgroup_reclaim_begin", "mm_vmscan_memcg_reclaim_begin", PART_CGROUP_RECLAIM,
-                        "waits for memory of a cgroup to be freed are charged to what the thread did then: this "
-                        "kernel has no memory controller",
-                        false },
+                        "waits for memory to be freed are charged to what the thread did then", false, true },
+        { "direct_reclaim_begin", "mm_vmscan_direct_reclaim_begin", PART_RECLAIM,
+                        "waits for memory to be freed are charged to what the thread did then", false, true },
         { "cgroup_reclaim_end", "mm_vmscan_memcg_reclaim_end", PART_CGROUP_RECLAIM,
                         "waits for memory of a cgroup to be freed are charged to what the thread did then: this "
                         "kernel has no memory controller",
-                        false },
+                        false, true },
+        { "cgroup_reclaim_begin", "mm_vmscan_memcg_reclaim_begin", PART_CGROUP_RECLAIM,
+                        "waits for memory of a cgroup to be freed are charged to what the thread did then: this "
+                        "kernel has no memory controller",
+                        false, true },
         { "io_uring_submit", "io_uring_submit_req", PART_URING, "requests to io_uring are not counted (6.1)", false },
         { "io_uring_complete", "io_uring_complete", PART_URING, "completions of io_uring are not counted", false },
         { "block_rq_complete", "block_rq_complete", PART_BLOCK, "requests to disks are not counted", false },
@@ -166,7 +167,7 @@ static void probes_settle(Probes *p, const struct btf *btf) {
         s->has_prev_state = tracepoint_arguments(btf, "sched_switch") >= 4;
         s->has_page_fault = tracepoint_arguments(btf, "page_fault_user") >= 0;
         if (getrandom(&s->secret, sizeof(s->secret), 0) < 0)
-                s->secret = boot_now();
+                s->secret[0] = s->secret[1] = boot_now();
         s->has_find_vma = btf__find_by_name_kind(btf, "bpf_find_vma", BTF_KIND_FUNC) > 0;
         if (!s->has_find_vma)
                 part_set(p, PART_SHARED_FUTEX, PART_DEGRADED,
@@ -307,6 +308,8 @@ static void attach_block_beginning(Probes *p) {
 
 /* Those that this kernel has no tracepoint for are not loaded. */
 static void choose_programs(Probes *p, const struct btf *btf) {
+        p->reads_polls = btf__find_by_name_kind(btf, "bpf_copy_from_user_task", BTF_KIND_FUNC) > 0;
+        (void) bpf_program__set_autoload(p->skeleton->progs.iter_read_polls, p->reads_polls);
         for (size_t i = 0; i < ELEMENTSOF(optional_programs); i++) {
                 const Optional *o = &optional_programs[i];
                 struct bpf_program *program = bpf_object__find_program_by_name(p->skeleton->obj, o->program);
@@ -333,6 +336,9 @@ static void attach_optional(Probes *p) {
 
                 if (o->on_demand || !program || !link || !bpf_program__autoload(program))
                         continue;
+                /* Ends stand before beginnings: without its end, what begins would never be over. */
+                if (o->paired && p->parts[o->part].state == PART_UNAVAILABLE)
+                        continue;
                 r = probes_attach(program, link, NULL);
                 if (r < 0)
                         part_set(p, o->part, PART_UNAVAILABLE, "%s: %s", o->consequence, strerror(-r));
@@ -349,6 +355,9 @@ static int handle_event(void *userdata, void *data, size_t size) {
 
 /* Shows the kernel side one file of each kind that has no mark of its own, so that it knows their operations. */
 static void learn_kinds(Probes *p) {
+        union bpf_iter_link_info one = { .task.pid = (uint32_t) getpid() };
+        LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &one, .link_info_len = sizeof(one));
+        struct bpf_link *link;
         struct prism_control *c = &p->skeleton->bss->control;
         struct io_uring_params params = {};
         _cleanup_free_ char *data = NULL;
@@ -365,6 +374,9 @@ static void learn_kinds(Probes *p) {
         /* May be switched off for the whole host: then nobody has one. */
         c->file_descriptors[PRISM_FILE_IO_URING] = (int) syscall(SYS_io_uring_setup, 1U, &params);
 
+        link = bpf_program__attach_iter(p->skeleton->progs.iter_kinds, &options);
+        p->looks_at_one = link;
+        bpf_link__destroy(link);
         r = probes_run_iterator(p->skeleton->progs.iter_kinds, (uint32_t) getpid(), &data, &size);
         for (unsigned i = 0; i < _PRISM_FILE_MAX; i++) {
                 if (c->file_descriptors[i] >= 0)

@@ -150,6 +150,13 @@ int probes_mark(Probes *p, uint32_t pid, enum prism_follow follow, uint32_t targ
                 total += (int) n;
         }
         c->mark_tgid = 0;
+        if (total > 0 && p->reads_polls) {
+                _cleanup_free_ char *data = NULL;
+                size_t n;
+
+                /* Without it the wait that goes on has no name. */
+                (void) probes_run_iterator(p->skeleton->progs.iter_read_polls, pid, &data, &n);
+        }
         return total;
 }
 
@@ -254,8 +261,12 @@ static int drain(int fd, void *keys, size_t key_size, void *values, size_t value
                 n += count;
                 if (r < 0 && errno == ENOENT)
                         break;
-                if (r < 0 && count == 0) /* ENOSPC without progress */
-                        return -ENOSPC;
+                if (r < 0 && count == 0) {
+                        /* ENOSPC without progress: what is left of the arrays is smaller than a bucket. */
+                        if (n == 0)
+                                return -ENOSPC;
+                        break;
+                }
                 first = false;
         }
         *ret_n = n;
@@ -302,13 +313,22 @@ int probes_drain_disks(Probes *p, unsigned idle, const struct prism_disk_key **r
                         DISKS, ret_n);
 }
 
-int probes_look_at_files(Probes *p, uint32_t pid) {
-        _cleanup_free_ char *data = NULL;
-        size_t size;
+int probes_look_at_files(Probes *p, uint32_t pid, bool watches, struct prism_watch **ret, size_t *ret_n) {
+        char *data = NULL;
+        size_t size = 0;
         int r;
 
+        p->skeleton->bss->control.look_at_watches = watches;
         r = probes_run_iterator(p->skeleton->progs.iter_files, pid, &data, &size);
-        return r == -ESRCH ? 0 : r;
+        if (r < 0 && r != -ESRCH)
+                return r;
+        *ret = (struct prism_watch *) data;
+        *ret_n = size / sizeof(struct prism_watch);
+        return 0;
+}
+
+bool probes_look_at_one(const Probes *p) {
+        return p->looks_at_one;
 }
 
 bool probes_calls(const Probes *p) {

@@ -76,8 +76,11 @@ int probes_drain_objects(Probes *p, const struct prism_object_key **ret_keys, co
 /* Block requests of the whole host that ended in the generation. */
 int probes_drain_disks(Probes *p, unsigned idle, const struct prism_disk_key **ret_keys,
                 const struct prism_disk_value **ret_values, size_t *ret_n);
-/* Has the kernel side describe the sockets, pipes and the like that a tracked process has open. */
-int probes_look_at_files(Probes *p, uint32_t pid);
+/* Has the kernel side describe the sockets, pipes and the like that a tracked process has open (with 0: all of them); with
+ * `watches` also says what its epoll sets watch. The caller frees *ret. */
+int probes_look_at_files(Probes *p, uint32_t pid, bool watches, struct prism_watch **ret, size_t *ret_n);
+/* Whether a look at one process costs no more than that (6.1). */
+bool probes_look_at_one(const Probes *p);
 
 /* The calls tier: costs every system call of the host while it is on. -EOPNOTSUPP if this kernel cannot. */
 int probes_set_calls(Probes *p, bool on);

@@ -184,19 +184,20 @@ char *unit_of_cgroup(const char *cgroup) {
         return best ? strndup(best, best_size) : NULL;
 }
 
-void proc_details(uint32_t pid, ProcDetails *ret) {
+void proc_details(uint32_t pid, bool program, ProcDetails *ret) {
         ProcDetails d = {};
         char path[64], target[PATH_MAX];
         struct stat st;
         ssize_t n;
 
         snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-        n = readlink(path, target, sizeof(target) - 1);
+        n = program ? readlink(path, target, sizeof(target) - 1) : 0;
         if (n > 0) {
                 target[n] = '\0';
                 d.exe = strdup(target);
         }
-        d.cmdline = read_cmdline(pid);
+        if (program)
+                d.cmdline = read_cmdline(pid);
         d.cgroup = read_cgroup(pid);
         if (d.cgroup)
                 d.unit = unit_of_cgroup(d.cgroup);

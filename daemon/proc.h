@@ -20,8 +20,8 @@ typedef struct ProcDetails {
 
 /* -ESRCH if there is none. */
 int proc_status(uint32_t pid, ProcStatus *ret);
-/* Reads what it can; never fails for a process that goes away meanwhile. */
-void proc_details(uint32_t pid, ProcDetails *ret);
+/* Reads what it can; never fails for a process that goes away meanwhile. Without `program` exe and cmdline are left out. */
+void proc_details(uint32_t pid, bool program, ProcDetails *ret);
 void proc_details_done(ProcDetails *d);
 /* The base name of argv[0], NULL if it has none. */
 char *proc_argv0_name(uint32_t pid);

@@ -299,7 +299,7 @@ void recorder_give(Recorder *r, Batch *b) {
         size_t rows = batch_rows(b), bytes = batch_bytes(b);
         WriteJob *j;
 
-        if (rows == 0 && b->n_clocks == 0)
+        if (batch_is_empty(b))
                 return;
         if (r->queue_batches >= QUEUE_BATCHES_MAX || r->queue_bytes + bytes > QUEUE_BYTES_MAX) {
                 losses_count(r->losses, "store", "queue-full", rows);

@@ -14,7 +14,7 @@ struct Registry {
         Process *processes, *by_pid;
         unsigned n_observed;
         Thread *by_identity, *by_handle;
-        Resource *resources, *by_opened, *by_connection;
+        Resource *resources, *by_connection;
         uint64_t next_key;
 };
 
@@ -43,12 +43,6 @@ static void resource_free(Resource *resource) {
         free(resource->name);
         free(resource->object);
         free(resource);
-}
-
-static void unlist_opened(Registry *r, Resource *resource) {
-        if (resource->is_opened)
-                HASH_DELETE(hh_opened, r->by_opened, resource);
-        resource->is_opened = false;
 }
 
 static void unlist_connection(Registry *r, Resource *resource) {
@@ -85,7 +79,6 @@ Registry *registry_free(Registry *r) {
                 process_free(p);
         }
         HASH_ITER(hh, r->resources, s, s_next) {
-                unlist_opened(r, s);
                 unlist_connection(r, s);
                 HASH_DEL(r->resources, s);
                 resource_free(s);
@@ -280,6 +273,8 @@ static char *resource_ident(const struct prism_resource *id) {
                                                               address >> 32 & 0xfffff, space, address & 0xffffffff);
                 break;
         case PRISM_KIND_CHARDEV:
+                n = asprintf(&text, "%llu:%llu:0x%llx", space >> 20, space & 0xfffff, address);
+                break;
         case PRISM_KIND_DISK:
                 n = asprintf(&text, "%llu:%llu", space >> 20, space & 0xfffff);
                 break;
@@ -408,28 +403,6 @@ Resource *registry_find_object(Registry *r, unsigned kind, uint64_t space, uint6
         return resource;
 }
 
-void registry_note_opened(Registry *r, Resource *resource, uint32_t pid, int descriptor) {
-        OpenedKey key = { .pid = pid, .descriptor = descriptor };
-        Resource *other = registry_opened(r, pid, descriptor);
-
-        if (other == resource)
-                return;
-        if (other)
-                unlist_opened(r, other);
-        unlist_opened(r, resource);
-        resource->opened = key;
-        HASH_ADD(hh_opened, r->by_opened, opened, sizeof(resource->opened), resource);
-        resource->is_opened = resource->hh_opened.tbl != NULL;
-}
-
-Resource *registry_opened(Registry *r, uint32_t pid, int descriptor) {
-        OpenedKey key = { .pid = pid, .descriptor = descriptor };
-        Resource *resource = NULL;
-
-        HASH_FIND(hh_opened, r->by_opened, &key, sizeof(key), resource);
-        return resource;
-}
-
 void registry_note_connection(Registry *r, Resource *resource, const ConnectionKey *key) {
         Resource *other = registry_connection(r, key);
 
@@ -486,7 +459,6 @@ void registry_collect(Registry *r, uint64_t now) {
         /* A futex comes back; what was closed does not. */
         HASH_ITER(hh, r->resources, s, s_next)
                 if (s->used_ns + (s->id.kind == PRISM_KIND_FUTEX ? KEEP_UNUSED_NS : KEEP_ENDED_NS) < now) {
-                        unlist_opened(r, s);
                         unlist_connection(r, s);
                         HASH_DEL(r->resources, s);
                         resource_free(s);

@@ -39,7 +39,9 @@ struct Process {
         uint64_t described; /* the epoch in which the store was told of it as it is now */
         uint64_t used_ns;
         uint64_t looked_ns;  /* when its open files were looked at, 0: not yet */
-        uint64_t sockets_ns; /* when it last used an inet socket */
+        uint64_t sockets_ns; /* when a socket of it last moved something */
+        uint64_t sets_ns;    /* when it last waited on an epoll set */
+        uint64_t watches_ns; /* when it was last asked what its sets watch */
         bool looked_at;      /* what it had open when it was first followed is known */
         bool observed;       /* counts against the limit of those that are only named */
         bool listed;         /* by its number, as a tracked one */
@@ -87,11 +89,6 @@ typedef struct SocketCounters {
         uint32_t retransmits;
 } SocketCounters;
 
-typedef struct OpenedKey {
-        uint32_t pid; /* as prismd numbers it */
-        int descriptor;
-} OpenedKey;
-
 /* A connection as one end sees it. */
 typedef struct ConnectionKey {
         unsigned char local_address[16], remote_address[16];
@@ -112,11 +109,8 @@ struct Resource {
         uint64_t peer_key;           /* a socket's: the resource at the other end, 0: not known */
         ConnectionKey connection;    /* inet: as which registry_connection() finds it */
         bool is_connection;
-        uint64_t looked_ns; /* epoll: when the list of what it watches was read last */
-        OpenedKey opened;   /* where it was seen open last */
-        bool is_opened;     /* as which registry_opened() finds it */
         uint64_t described, used_ns;
-        UT_hash_handle hh_opened, hh_connection;
+        UT_hash_handle hh_connection;
         UT_hash_handle hh;
 };
 
@@ -156,9 +150,6 @@ Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *
 /* The same for an object that is only looked at, not waited for. */
 Resource *registry_object(Registry *r, unsigned kind, uint64_t space, uint64_t address, bool *created);
 Resource *registry_find_object(Registry *r, unsigned kind, uint64_t space, uint64_t address);
-/* The object that was last seen open in a process under a descriptor; what it is now may be another. */
-void registry_note_opened(Registry *r, Resource *resource, uint32_t pid, int descriptor);
-Resource *registry_opened(Registry *r, uint32_t pid, int descriptor);
 /* The socket that was last seen as this end of a connection. */
 void registry_note_connection(Registry *r, Resource *resource, const ConnectionKey *key);
 Resource *registry_connection(Registry *r, const ConnectionKey *key);

@@ -209,6 +209,12 @@ int batch_add_clock(Batch *b, const BatchClock *row) {
         return APPEND(b->clocks, b->n_clocks, b->c_clocks, row);
 }
 
+bool batch_is_empty(const Batch *b) {
+        return batch_rows(b) + b->n_processes + b->n_threads + b->n_resources + b->n_sockets + b->n_epoll_watches +
+                        b->n_coverages ==
+                        0;
+}
+
 size_t batch_rows(const Batch *b) {
         return b->n_thread_times + b->n_waits + b->n_wakes + b->n_ran_instead + b->n_calls + b->n_mux_waits +
                         b->n_socket_samples + b->n_disks + b->n_cgroup_times + b->n_losses + b->n_clocks;

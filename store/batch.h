@@ -198,6 +198,8 @@ int batch_add_coverage(Batch *b, const BatchCoverage *row);
 int batch_add_loss(Batch *b, const BatchLoss *row);
 int batch_add_clock(Batch *b, const BatchClock *row);
 
+/* Whether there is nothing in it to write, descriptions included. */
+bool batch_is_empty(const Batch *b);
 /* Rows of measurements (not descriptions), and all the memory that the batch holds. */
 size_t batch_rows(const Batch *b);
 size_t batch_bytes(const Batch *b);

@@ -175,7 +175,8 @@ CREATE TABLE mux_wait (
 ) STRICT, WITHOUT ROWID;
 
 -- System calls that ended in the interval, blocking or not. They are counted only while coverage has a row of the part
--- 'calls' (under calls = sampled 1 s in 10): what that says of a longer time is an estimate. A call row may stand
+-- 'calls' (under calls = sampled 1 s in 10): what that says of a longer time is an estimate. Kind reclaim, and submit and
+-- complete of io_uring, are counted always. A call row may stand
 -- without a thread_time row: a thread that never left its CPU has calls and no change of state.
 CREATE TABLE call (
         ts_ns          INTEGER NOT NULL,

@@ -132,7 +132,7 @@ class ServerTest(TruthTest):
     # ---- finding rows ----
 
     def by_name(self, pattern):
-        """Threads whose name fits, or that of their process."""
+        """Threads whose name fits."""
         found = [t for t in self.recording.threads() if re.fullmatch(pattern, t["comm"])]
         self.assertTrue(found, f"no thread is called {pattern}: {sorted({t['comm'] for t in self.recording.threads()})}")
         return found

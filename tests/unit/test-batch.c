@@ -91,7 +91,9 @@ START_TEST(test_kinds) {
                 bytes = batch_bytes(b);                                                                       \
         } while (0)
 
+        ck_assert(batch_is_empty(b));
         ADD(process, BatchProcess, n_processes, false);
+        ck_assert(!batch_is_empty(b));
         ADD(thread, BatchThread, n_threads, false);
         ADD(resource, BatchResource, n_resources, false);
         ADD(socket, BatchSocket, n_sockets, false);

@@ -58,7 +58,7 @@ START_TEST(test_self) {
         ck_assert_uint_ge(s.threads, 1);
         ck_assert(!s.kernel_thread);
 
-        proc_details((uint32_t) getpid(), &d);
+        proc_details((uint32_t) getpid(), true, &d);
         exe = realpath("/proc/self/exe", NULL);
         ck_assert_str_eq(d.exe, exe);
         assert_contains(d.cmdline, "test-daemon-proc");
@@ -142,7 +142,12 @@ START_TEST(test_kernel_thread) {
         ck_assert_uint_eq(s.ppid, 0);
         argv0 = proc_argv0_name(2);
         ck_assert_ptr_null(argv0);
-        proc_details(2, &d);
+        proc_details((uint32_t) getpid(), false, &d);
+        ck_assert_ptr_null(d.exe);
+        ck_assert_ptr_null(d.cmdline);
+        ck_assert_uint_ne(d.netns, 0);
+        proc_details_done(&d);
+        proc_details(2, true, &d);
         ck_assert_ptr_null(d.exe);
         ck_assert_ptr_null(d.cmdline);
         proc_details_done(&d);
@@ -162,7 +167,7 @@ START_TEST(test_gone) {
         ck_assert_str_eq(s.comm, "zombie");
         ck_assert(!s.kernel_thread);
         ck_assert_ptr_null(proc_argv0_name((uint32_t) pid));
-        proc_details((uint32_t) pid, &d);
+        proc_details((uint32_t) pid, true, &d);
         ck_assert_ptr_null(d.cmdline);
         proc_details_done(&d);
 
@@ -173,7 +178,7 @@ START_TEST(test_gone) {
         ck_assert_int_eq(proc_status(0, &s), -ESRCH);
         ck_assert_int_eq(proc_status(UINT32_MAX, &s), -ESRCH);
         ck_assert_ptr_null(proc_argv0_name((uint32_t) pid));
-        proc_details((uint32_t) pid, &d);
+        proc_details((uint32_t) pid, true, &d);
         ck_assert_ptr_null(d.exe);
         ck_assert_ptr_null(d.cgroup);
         ck_assert_ptr_null(d.unit);
@@ -235,7 +240,7 @@ START_TEST(test_cmdline) {
         pid_t pid = child_execute(argv);
         ProcDetails d;
 
-        proc_details((uint32_t) pid, &d);
+        proc_details((uint32_t) pid, true, &d);
         ck_assert_str_eq(d.cmdline, "a b 1000");
         proc_details_done(&d);
         child_end(pid);

@@ -284,30 +284,32 @@ START_TEST(test_collect_after_boot) {
 }
 END_TEST
 
-/* A descriptor leads to what was last seen open under it. */
-START_TEST(test_opened) {
+/* The two ends of a connection, and one that has taken the addresses of another. */
+START_TEST(test_connections) {
         _cleanup_(registry_freep) Registry *r = registry(100, 100);
+        ConnectionKey here = { .netns = 1, .local_port = 80, .remote_port = 4000 };
+        ConnectionKey there = { .netns = 1, .local_port = 4000, .remote_port = 80 };
         bool created;
-        Resource *a = registry_object(r, PRISM_KIND_INET, 1, 0, &created),
-                 *b = registry_object(r, PRISM_KIND_INET, 2, 0, &created);
+        Resource *a = registry_object(r, PRISM_KIND_INET, 1, 0, &created);
+        Resource *b = registry_object(r, PRISM_KIND_INET, 2, 0, &created);
+        Resource *c = registry_object(r, PRISM_KIND_INET, 3, 0, &created);
 
         ck_assert(created);
         ck_assert_ptr_eq(registry_find_object(r, PRISM_KIND_INET, 1, 0), a);
         ck_assert_ptr_null(registry_find_object(r, PRISM_KIND_UNIX, 1, 0));
-        registry_note_opened(r, a, 10, 3);
-        ck_assert_ptr_eq(registry_opened(r, 10, 3), a);
-        ck_assert_ptr_null(registry_opened(r, 11, 3));
-        /* Closed, and used again. */
-        registry_note_opened(r, b, 10, 3);
-        ck_assert_ptr_eq(registry_opened(r, 10, 3), b);
-        registry_note_opened(r, a, 10, 4);
-        registry_note_opened(r, a, 10, 5);
-        ck_assert_ptr_null(registry_opened(r, 10, 4));
-        ck_assert_ptr_eq(registry_opened(r, 10, 5), a);
-        registry_note_opened(r, a, 10, 5);
+        registry_note_connection(r, a, &here);
+        ck_assert_ptr_null(registry_connection(r, &there));
+        registry_note_connection(r, b, &there);
+        ck_assert_ptr_eq(registry_connection(r, &here), a);
+        ck_assert_ptr_eq(registry_connection(r, &there), b);
+        registry_note_connection(r, c, &there);
+        ck_assert_ptr_eq(registry_connection(r, &there), c);
+        registry_note_connection(r, c, &here);
+        ck_assert_ptr_null(registry_connection(r, &there));
+        ck_assert_ptr_eq(registry_connection(r, &here), c);
         /* What is forgotten is not found. */
         registry_collect(r, 1000 * NSEC_PER_SEC);
-        ck_assert_ptr_null(registry_opened(r, 10, 5));
+        ck_assert_ptr_null(registry_connection(r, &here));
         ck_assert_uint_eq(registry_n_resources(r), 0);
 }
 END_TEST
@@ -344,7 +346,7 @@ START_TEST(test_resources) {
                 { { .kind = PRISM_KIND_PAGE_FAULT, .op = PRISM_OP_USER }, "page-fault", "user" },
                 { { .kind = PRISM_KIND_FILE, .space = 0xabc, .address = PRISM_BY_PATH | 1234 }, "file",
                                 "path:0xabc:1234" },
-                { { .kind = PRISM_KIND_CHARDEV, .space = 136 << 20 | 3 }, "chardev", "136:3" },
+                { { .kind = PRISM_KIND_CHARDEV, .space = 136 << 20 | 3 }, "chardev", "136:3:0x0" },
                 { { .kind = PRISM_KIND_EPOLL, .space = 0xfeed, .address = 99 }, "epoll", "file:0xfeed:99" },
                 { { .kind = PRISM_KIND_EVENTFD, .space = 0xfeed, .address = 99 }, "eventfd", "file:0xfeed:99" },
                 { { .kind = PRISM_KIND_POLL, .space = 0xfeed, .address = 99 }, "poll", "set:0xfeed:99" },
@@ -508,7 +510,7 @@ int main(void) {
         tcase_add_test(tests, test_limits);
         tcase_add_test(tests, test_collect);
         tcase_add_test(tests, test_collect_after_boot);
-        tcase_add_test(tests, test_opened);
+        tcase_add_test(tests, test_connections);
         tcase_add_test(tests, test_resources);
         tcase_add_test(tests, test_targets_of_process);
         tcase_add_test(tests, test_many);
