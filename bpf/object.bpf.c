@@ -82,7 +82,7 @@ static __always_inline void describe_socket(__u64 file, struct prism_object *obj
 int object_describe(__u32 scratch, struct prism_object_key *key, __u64 file, struct thread_state *st, int descriptor) {
         struct file_identity id = {};
         struct prism_object_key copy;
-        struct prism_object *object = bpf_map_lookup_elem(&object_scratch, &scratch);
+        struct prism_object *object = bpf_map_lookup_elem(&object_scratch, &scratch), *known;
         int r;
 
         if (!object || !key || !st)
@@ -125,6 +125,10 @@ int object_describe(__u32 scratch, struct prism_object_key *key, __u64 file, str
         } else if (key->address & PRISM_BY_PATH)
                 __builtin_memcpy(object->name, st->path, sizeof(object->name));
 
+        /* A path that was seen once is not given up for its last component. */
+        known = bpf_map_lookup_elem(&objects, &copy);
+        if (known && known->name[0] == '/' && object->name[0] != '/')
+                __builtin_memcpy(object->name, known->name, sizeof(object->name));
         r = bpf_map_update_elem(&objects, &copy, object, BPF_ANY);
         return r == 0;
 }

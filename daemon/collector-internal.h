@@ -5,6 +5,9 @@
 #include "cgroup-time.h"
 #include "cgroup.h"
 #include "collector.h"
+#include "namer.h"
+
+#define NAME_TRIES 3
 
 struct Collector {
         Probes *probes;
@@ -20,6 +23,10 @@ struct Collector {
         unsigned *ending, *ended;
         size_t n_ending, c_ending, n_ended, c_ended;
 
+        Namer *namer;
+        /* Resources that the store knows by a worse name: told again with the next tick. */
+        ResourceKey *renamed;
+        size_t n_renamed, c_renamed;
         CgroupNames *cgroups;
         CgroupTimes *cgroup_times;
 
@@ -93,6 +100,8 @@ int collect_calls(Collector *c, unsigned idle, uint64_t from, uint64_t until);
 /* ---- objects.c ---- */
 
 int collect_objects(Collector *c, uint64_t boundary);
+/* A name that was looked up elsewhere; takes it. */
+void take_name(Collector *c, const ResourceKey *id, char *name);
 /* The watched file is noted with the set. */
 void note_watch(Collector *c, Resource *set, Resource *watched, uint64_t now);
 

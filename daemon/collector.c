@@ -13,7 +13,12 @@
 /* Long enough for the last switch of a thread that has left the task list. */
 #define MISSING_NS (5 * NSEC_PER_SEC)
 
-int collector_new(Probes *probes, const RegistryLimits *limits, const CollectorHooks *hooks, Collector **ret) {
+static void on_name(const ResourceKey *id, char *name, void *userdata) {
+        take_name(userdata, id, name);
+}
+
+int collector_new(sd_event *event, Probes *probes, const RegistryLimits *limits, const CollectorHooks *hooks,
+                Collector **ret) {
         _cleanup_(collector_freep) Collector *c = NULL;
         int r;
 
@@ -25,7 +30,9 @@ int collector_new(Probes *probes, const RegistryLimits *limits, const CollectorH
         r = registry_new(limits, &c->registry);
         if (r < 0)
                 return r;
-        r = cgroup_names_new(&c->cgroups);
+        r = namer_new(event, on_name, c, &c->namer);
+        if (r >= 0)
+                r = cgroup_names_new(&c->cgroups);
         if (r >= 0)
                 r = cgroup_times_new(&c->cgroup_times);
         if (r < 0)
@@ -39,6 +46,8 @@ int collector_new(Probes *probes, const RegistryLimits *limits, const CollectorH
 Collector *collector_free(Collector *c) {
         if (!c)
                 return NULL;
+        namer_free(c->namer);
+        free(c->renamed);
         registry_free(c->registry);
         cgroup_names_free(c->cgroups);
         cgroup_times_free(c->cgroup_times);
@@ -474,6 +483,22 @@ static void collect_losses(Collector *c, uint64_t boundary) {
         }
 }
 
+/* What was recorded under a worse name than is known now; and asks for more. */
+static void tell_names(Collector *c) {
+        for (size_t i = 0; i < c->n_renamed; i++) {
+                Resource *s = registry_find(c->registry, &c->renamed[i]);
+
+                if (s && row_wanted(c, c->generation_ns - 1, c->generation_ns))
+                        describe_resource(c->recorded, s, c->epoch);
+        }
+        c->n_renamed = 0;
+        namer_flush(c->namer);
+}
+
+void collector_wait_for_names(Collector *c) {
+        namer_wait(c->namer);
+}
+
 static void release_slots(Collector *c) {
         unsigned *array = c->ended;
         size_t capacity = c->c_ended;
@@ -529,6 +554,7 @@ int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recor
                 note_missing(c, boundary);
         }
         end_missing(c, boundary);
+        tell_names(c);
         c->generation_ns = boundary;
         collect_losses(c, boundary);
         if (recorded->n_thread_times > 0 && c->clock_described != c->epoch) {

@@ -3,6 +3,8 @@
  * clock; rows carry Unix time. */
 #pragma once
 
+#include <systemd/sd-event.h>
+
 #include "batch.h"
 #include "clock.h"
 #include "losses.h"
@@ -23,7 +25,8 @@ typedef struct CollectorHooks {
         void *userdata;
 } CollectorHooks;
 
-int collector_new(Probes *probes, const RegistryLimits *limits, const CollectorHooks *hooks, Collector **ret);
+int collector_new(sd_event *event, Probes *probes, const RegistryLimits *limits, const CollectorHooks *hooks,
+                Collector **ret);
 Collector *collector_free(Collector *c);
 DEFINE_CLEANUP(Collector *, collector_free);
 
@@ -43,6 +46,9 @@ void collector_scan(Collector *c);
  * tick. *ret_live gets all rows; *ret_recorded those that a recording wants, with descriptions. Either may be without
  * rows. */
 int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recorded, uint64_t *ret_boundary_ns);
+
+/* Gives names that are being looked up a moment to come with the next tick: it is the last of a recording. */
+void collector_wait_for_names(Collector *c);
 
 /* Rows of the states in flight right now, without closing an interval: for a look at this moment. They are not counted as
  * written out. */

@@ -546,6 +546,7 @@ static int record_end(Manager *m, Recording *recording, bool interrupted, record
         r = manager_collect(m, true, &boundary);
         if (r < 0)
                 boundary = boot_now();
+        collector_wait_for_names(m->collector);
         recorder_end_begin(recording, boundary, clock_unix(collector_clock(m->collector), boundary));
         /* Threads that changed state while those in flight were read come with the next interval. */
         (void) manager_collect(m, false, NULL);
@@ -812,8 +813,8 @@ int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) 
                 .process_gone = on_process_gone,
                 .userdata = m,
         };
-        r = collector_new(m->probes, &(RegistryLimits){ m->config.processes, m->config.resources }, &collector_hooks,
-                        &m->collector);
+        r = collector_new(m->event, m->probes, &(RegistryLimits){ m->config.processes, m->config.resources },
+                        &collector_hooks, &m->collector);
         if (r < 0)
                 return r;
         m->start_ns = clock_unix(collector_clock(m->collector), boot_now());

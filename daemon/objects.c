@@ -11,7 +11,6 @@
 #define LOOK_TIME_NS (10 * NSEC_PER_MSEC)
 /* What a set watches is asked anew after so long, if it is still used. */
 #define WATCHES_EVERY_NS (10 * NSEC_PER_SEC)
-#define NAME_TRIES 3
 /* A process whose sockets moved something within this time is looked at each tick. */
 #define SOCKETS_RECENT_NS (2 * NSEC_PER_SEC)
 
@@ -25,6 +24,20 @@ static void set_name(Resource *s, char *name, NameSource source) {
         s->name = name;
         s->name_source = source;
         s->described = 0;
+}
+
+void take_name(Collector *c, const ResourceKey *id, char *name) {
+        Resource *s = registry_find(c->registry, id);
+        bool told;
+
+        if (!s) {
+                free(name);
+                return;
+        }
+        told = s->described != 0;
+        set_name(s, name, NAME_FULL);
+        if (told && s->described == 0 && GROW(c->renamed, c->n_renamed, c->c_renamed) >= 0)
+                c->renamed[c->n_renamed++] = *id;
 }
 
 static bool names_a_path(const Resource *s) {
@@ -205,11 +218,11 @@ static void learn(Collector *c, const struct prism_object_key *key, const struct
                 learn_socket(c, s, o, t ? t->process : NULL, boundary);
         if (names_a_path(s) && t && t->process->pid && s->name_tries < NAME_TRIES && boot_now() < c->names_until_ns) {
                 s->name_tries++;
-                name = o->descriptor >= 0 ? object_path_by_descriptor(t->process->pid, o->descriptor, &s->id)
-                                : s->id.kind == PRISM_KIND_PAGE_FAULT ? object_path_by_mapping(t->process->pid, &s->id)
-                                                                      : NULL;
+                name = o->descriptor >= 0 ? object_path_by_descriptor(t->process->pid, o->descriptor, &s->id) : NULL;
                 if (name)
                         set_name(s, name, NAME_FULL);
+                else if (s->id.kind == PRISM_KIND_PAGE_FAULT)
+                        (void) namer_ask(c->namer, &s->id, t->process->pid, 0);
         }
 }
 

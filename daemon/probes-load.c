@@ -57,7 +57,7 @@ static const Optional optional_programs[] = {
                         "waits for memory of a cgroup to be freed are charged to what the thread did then: this "
                         "kernel has no memory controller",
                         false, true },
-        { "io_uring_submit", "io_uring_submit_req", PART_URING, "requests to io_uring are not counted (6.1)", false },
+        { "io_uring_submit", "io_uring_submit_req", PART_URING, "requests to io_uring are not counted (6.4)", false },
         { "io_uring_complete", "io_uring_complete", PART_URING, "completions of io_uring are not counted", false },
         { "block_rq_complete", "block_rq_complete", PART_BLOCK, "requests to disks are not counted", false },
         { "block_rq_merge", "block_rq_merge", PART_BLOCK, "requests to disks are not counted", false },

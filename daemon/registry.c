@@ -395,12 +395,15 @@ Resource *registry_object(Registry *r, unsigned kind, uint64_t space, uint64_t a
         return registry_resource(r, &id, created);
 }
 
-Resource *registry_find_object(Registry *r, unsigned kind, uint64_t space, uint64_t address) {
-        ResourceKey key = { .space = space, .address = address, .kind = kind };
+Resource *registry_find(Registry *r, const ResourceKey *id) {
         Resource *resource = NULL;
 
-        HASH_FIND(hh, r->resources, &key, sizeof(key), resource);
+        HASH_FIND(hh, r->resources, id, sizeof(*id), resource);
         return resource;
+}
+
+Resource *registry_find_object(Registry *r, unsigned kind, uint64_t space, uint64_t address) {
+        return registry_find(r, &(ResourceKey){ .space = space, .address = address, .kind = kind });
 }
 
 void registry_note_connection(Registry *r, Resource *resource, const ConnectionKey *key) {

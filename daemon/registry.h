@@ -103,6 +103,7 @@ struct Resource {
         char *ident, *name;
         bool is_private;     /* of a futex of which the kernel side was not sure: it is the private one */
         unsigned name_tries; /* how often it was looked up; enough when there is one */
+        uint64_t asked_tick; /* when it was asked for last */
         NameSource name_source;
         struct prism_object *object; /* what the kernel side saw of it last; NULL: nothing */
         SocketCounters counters;     /* as of its last sample */
@@ -149,6 +150,7 @@ Thread *registry_add_thread(Registry *r, const Identity *id, uint64_t handle, Pr
 Resource *registry_resource(Registry *r, const struct prism_resource *id, bool *created);
 /* The same for an object that is only looked at, not waited for. */
 Resource *registry_object(Registry *r, unsigned kind, uint64_t space, uint64_t address, bool *created);
+Resource *registry_find(Registry *r, const ResourceKey *id);
 Resource *registry_find_object(Registry *r, unsigned kind, uint64_t space, uint64_t address);
 /* The socket that was last seen as this end of a connection. */
 void registry_note_connection(Registry *r, Resource *resource, const ConnectionKey *key);

@@ -5,8 +5,6 @@
 #include "futex-name.h"
 #include "names.h"
 
-#define FUTEX_NAME_TRIES 3
-
 /* Whether this row also goes to the recorder. */
 bool row_wanted(Collector *c, uint64_t from, uint64_t until) {
         return c->recorded && c->hooks.wanted(from, until, c->hooks.userdata);
@@ -97,18 +95,15 @@ void emit_ran_instead(Collector *c, Thread *t, uint64_t from, uint64_t until, Pr
 const struct prism_resource lost_resource = { .kind = PRISM_KIND_OTHER, .op = PRISM_OP_LOST };
 
 static void look_up_name(Collector *c, Resource *resource, const Thread *t, uint64_t user_address) {
-        char *name;
-
-        if (resource->id.kind != PRISM_KIND_FUTEX || resource->name_tries >= FUTEX_NAME_TRIES || !t->process->pid ||
-                        t->process->exit_boot_ns || boot_now() >= c->names_until_ns)
+        if (resource->id.kind != PRISM_KIND_FUTEX || resource->name || resource->name_tries >= NAME_TRIES ||
+                        !t->process->pid || t->process->exit_boot_ns)
                 return;
-        resource->name_tries++;
-        name = futex_name(t->process->pid, user_address);
-        if (!name)
+        /* At most once a tick, or what is waited for often would have used all of its tries before the first answer. */
+        if (resource->asked_tick == c->tick)
                 return;
-        resource->name = name;
-        resource->name_tries = FUTEX_NAME_TRIES;
-        resource->described = 0;
+        resource->asked_tick = c->tick;
+        if (namer_ask(c->namer, &resource->id, t->process->pid, user_address) >= 0)
+                resource->name_tries++;
 }
 
 Resource *resource_of(Collector *c, Thread *t, const struct prism_resource *id, uint64_t user_address) {

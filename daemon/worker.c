@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "worker.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -150,4 +151,11 @@ void worker_give(Worker *w, Job *job) {
         queue_push(&w->waiting, job);
         pthread_cond_signal(&w->given);
         pthread_mutex_unlock(&w->lock);
+}
+
+void worker_wait(Worker *w, int milliseconds) {
+        struct pollfd fd = { .fd = w->wakeup_fd, .events = POLLIN };
+
+        (void) poll(&fd, 1, milliseconds);
+        finish_jobs(w);
 }

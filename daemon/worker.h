@@ -22,3 +22,5 @@ Worker *worker_free(Worker *w);
 DEFINE_CLEANUP(Worker *, worker_free);
 
 void worker_give(Worker *w, Job *job);
+/* Gives jobs so long to finish, and calls `done` of those that have. */
+void worker_wait(Worker *w, int milliseconds);
