@@ -14,11 +14,15 @@ struct call {
         __u32 number;
         __u32 compat; /* a 32-bit one */
         __u64 arguments[CALL_ARGUMENTS];
+        __u64 files; /* address of the task's table of open files */
+        __u32 max_files;
+        __u32 padding;
 };
 
 /* False if the task is in none: every exception and interrupt from user mode leaves -1 in the number's place. */
 static __always_inline bool call_read(struct task_struct *task, struct call *c) {
         struct pt_regs *r = (struct pt_regs *) bpf_task_pt_regs(task);
+        struct files_struct *files = task->files;
         long number = (int) r->orig_ax;
 
         if (number < 0)
@@ -38,7 +42,26 @@ static __always_inline bool call_read(struct task_struct *task, struct call *c) 
                 c->arguments[3] = r->r10;
                 c->arguments[4] = r->r8;
         }
+        c->files = 0;
+        c->max_files = 0;
+        if (files) {
+                struct fdtable *table = files->fdt;
+
+                if (table) {
+                        c->files = (__u64) table->fd;
+                        c->max_files = table->max_fds;
+                }
+        }
         return true;
+}
+
+/* The address of the struct file, 0 if there is no such descriptor. */
+static __always_inline __u64 call_file(const struct call *c, __u32 descriptor) {
+        __u64 file = 0;
+
+        if (descriptor < c->max_files)
+                bpf_probe_read_kernel(&file, sizeof(file), (void *) (c->files + 8ULL * descriptor));
+        return file;
 }
 
 static __always_inline __u8 call_class(const struct call *c) {

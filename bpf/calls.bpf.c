@@ -178,9 +178,10 @@ static __always_inline bool changes_path(const struct call *c) {
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long number) {
         struct task_struct *current = bpf_get_current_task_btf();
-        struct subject s = { .resource.kind = PRISM_KIND_OTHER };
         struct thread_state *st;
-        struct call c = {};
+        struct subject *s;
+        struct work *w;
+        struct call *c;
         __u32 class;
 
         if (!current->bpf_storage)
@@ -189,21 +190,28 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number) {
         if (!st)
                 return 0;
         st->entered_ns = 0;
-        if (!call_read(current, &c))
+        w = work_of(WORK_TASK);
+        if (!w)
                 return 0;
-        class = call_class(&c);
+        c = &w->call;
+        s = &w->subject;
+        if (!call_read(current, c))
+                return 0;
+        class = call_class(c);
         if (!is_counted(class))
                 return 0;
         if (!is_late(class)) {
-                s.resource.op = call_op(&c);
-                class = subject_look_up(current, st, &s, &c, SUBJECT_CURRENT);
-                if (class == SYSCALL_FUTEX && futex_command_wakes(c.arguments[1]))
-                        s.resource.op = PRISM_OP_FUTEX_WAKE;
+                __builtin_memset(s, 0, sizeof(*s));
+                s->resource.kind = PRISM_KIND_OTHER;
+                s->resource.op = call_op(c);
+                class = subject_look_up(current, st, s, c, SUBJECT_CURRENT);
+                if (class == SYSCALL_FUTEX && futex_command_wakes(c->arguments[1]))
+                        s->resource.op = PRISM_OP_FUTEX_WAKE;
                 if (class == SYSCALL_AIO_SUBMIT)
-                        s.resource.op = PRISM_OP_SUBMIT;
-                st->entered = s.resource;
-                st->entered_address = s.user_address;
-                st->entered_file = s.file;
+                        s->resource.op = PRISM_OP_SUBMIT;
+                st->entered = s->resource;
+                st->entered_address = s->user_address;
+                st->entered_file = s->file;
         }
         st->entered_epoch = control.calls_epoch;
         st->entered_ns = bpf_ktime_get_boot_ns();
@@ -215,7 +223,9 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result) {
         struct task_struct *current = bpf_get_current_task_btf();
         struct call_result done = { .count = 1 };
         struct thread_state *st;
-        struct call c = {};
+        struct subject *s;
+        struct work *w;
+        struct call *c;
         __u64 now;
         __u32 class;
 
@@ -225,33 +235,38 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result) {
         if (!st || !st->entered_ns)
                 return 0;
         now = bpf_ktime_get_boot_ns();
-        if (st->entered_epoch != control.calls_epoch || !call_read(current, &c)) {
+        w = work_of(WORK_TASK);
+        if (!w)
+                return 0;
+        c = &w->call;
+        s = &w->subject;
+        if (st->entered_epoch != control.calls_epoch || !call_read(current, c)) {
                 st->entered_ns = 0;
                 return 0;
         }
-        class = call_class(&c);
+        class = call_class(c);
         done.length_ns = now > st->entered_ns ? now - st->entered_ns : 0;
         st->entered_ns = 0;
         done.errors = is_failure(result);
-        if (result > 0 && moves_bytes(&c))
+        if (result > 0 && moves_bytes(c))
                 done.bytes = result;
 
         if (is_late(class)) {
-                struct subject s = { .resource.kind = PRISM_KIND_FILE };
-
-                s.resource.op = call_op(&c);
+                __builtin_memset(s, 0, sizeof(*s));
+                s->resource.kind = PRISM_KIND_FILE;
+                s->resource.op = call_op(c);
                 if (class == SYSCALL_OPEN || class == SYSCALL_OPEN_AT) {
                         /* First the path: it may be all that is ever seen of a file that is closed soon. */
                         if (result >= 0) {
-                                class = subject_look_up(current, st, &s, &c, SUBJECT_CURRENT);
-                                (void) subject_set_file(READ_ONCE(st->task), st, &s, result);
-                                st->opened_file = s.file;
+                                class = subject_look_up(current, st, s, c, SUBJECT_CURRENT);
+                                (void) subject_set_file(c, st, s, result);
+                                st->opened_file = s->file;
                         }
-                } else if (result >= 0 && changes_path(&c))
-                        class = subject_look_up(current, st, &s, &c, SUBJECT_CURRENT | SUBJECT_UNINTERRUPTIBLE);
-                st->entered = s.resource;
-                st->entered_address = s.user_address;
-                st->entered_file = s.file;
+                } else if (result >= 0 && changes_path(c))
+                        class = subject_look_up(current, st, s, c, SUBJECT_CURRENT | SUBJECT_UNINTERRUPTIBLE);
+                st->entered = s->resource;
+                st->entered_address = s->user_address;
+                st->entered_file = s->file;
         }
         if (st->entered.op == PRISM_OP_SUBMIT)
                 done.count = result > 0 ? result : 0;

@@ -11,7 +11,7 @@ static __always_inline void inode_identify_device(const struct inode *inode, str
         id->address = (__u64) BPF_CORE_READ(sb, s_dev) << 32 | (__u32) BPF_CORE_READ(inode, i_ino);
 }
 
-__u64 file_of(__u64 address, __u32 descriptor) {
+__u64 file_of_task(__u64 address, __u32 descriptor) {
         struct task_struct *task = (struct task_struct *) address;
         struct fdtable *table = BPF_CORE_READ(task, files, fdt);
         struct file **files;
@@ -42,31 +42,63 @@ static __always_inline __u32 kind_of_operations(__u64 operations) {
         return PRISM_KIND_OTHER;
 }
 
+/* The struct inode of a socket's file lies behind the struct socket. */
+static __always_inline struct inode *inode_of_socket(__u64 socket) {
+        return (struct inode *) (socket + bpf_core_field_offset(struct socket_alloc, vfs_inode) -
+                        bpf_core_field_offset(struct socket_alloc, socket));
+}
+
+static __always_inline int socket_identify(__u64 address, struct file_identity *id) {
+        struct file *file = (struct file *) address;
+        struct socket *socket = BPF_CORE_READ(file, private_data);
+        __u64 head = socket_head((__u64) BPF_CORE_READ(socket, sk));
+        __u32 family = HEAD_FAMILY(head);
+
+        id->ports = head;
+        id->kind = family == AF_UNIX                              ? PRISM_KIND_UNIX
+                        : family == AF_INET || family == AF_INET6 ? PRISM_KIND_INET
+                                                                  : PRISM_KIND_SOCKET;
+        id->space = BPF_CORE_READ(inode_of_socket((__u64) socket), i_ino);
+        return id->kind;
+}
+
+/* In the order of what is asked most, since each read costs some ten nanoseconds: sets and sockets are known by their
+ * operations. */
 int file_identify(__u64 address, __u64 process_start, struct file_identity *id) {
         struct file *file = (struct file *) address;
+        __u64 operations = (__u64) BPF_CORE_READ(file, f_op);
         struct inode *inode;
         struct super_block *sb;
         unsigned long magic;
-        struct sock *sk;
-        __u32 family;
+        __u32 mode;
 
         if (!id)
                 return PRISM_KIND_NONE;
         id->kind = PRISM_KIND_NONE;
-        id->address = id->space = id->mode = 0;
+        id->address = id->space = 0;
+        id->ports = 0;
+        if (!operations)
+                return id->kind;
+        if (operations == control.file_operations[PRISM_FILE_SOCKET])
+                return socket_identify(address, id);
+        id->kind = kind_of_operations(operations);
+        if (id->kind != PRISM_KIND_OTHER && id->kind != PRISM_KIND_IO_URING) {
+                id->space = number_of_address(address);
+                id->address = process_start;
+                if (id->kind == PRISM_KIND_EPOLL)
+                        id->set = (__u64) BPF_CORE_READ(file, private_data);
+                return id->kind;
+        }
+
         inode = BPF_CORE_READ(file, f_inode);
-        if (!inode)
+        if (!inode) {
+                id->kind = PRISM_KIND_NONE;
                 return id->kind;
-        id->mode = BPF_CORE_READ(inode, i_mode);
-        switch (id->mode & S_IFMT) {
+        }
+        mode = BPF_CORE_READ(inode, i_mode);
+        switch (mode & S_IFMT) {
         case S_IFSOCK:
-                sk = (struct sock *) socket_of_file(address);
-                family = BPF_CORE_READ(sk, __sk_common.skc_family);
-                id->kind = family == AF_UNIX                              ? PRISM_KIND_UNIX
-                                : family == AF_INET || family == AF_INET6 ? PRISM_KIND_INET
-                                                                          : PRISM_KIND_SOCKET;
-                id->space = BPF_CORE_READ(inode, i_ino);
-                return id->kind;
+                return socket_identify(address, id);
         case S_IFCHR:
                 id->kind = PRISM_KIND_CHARDEV;
                 id->space = BPF_CORE_READ(inode, i_rdev);
@@ -84,7 +116,7 @@ int file_identify(__u64 address, __u64 process_start, struct file_identity *id) 
 
         sb = BPF_CORE_READ(inode, i_sb);
         magic = BPF_CORE_READ(sb, s_magic);
-        if ((id->mode & S_IFMT) == S_IFIFO) {
+        if ((mode & S_IFMT) == S_IFIFO) {
                 if (magic != PIPEFS_MAGIC) {
                         id->kind = PRISM_KIND_FIFO;
                         inode_identify(inode, id);
@@ -95,7 +127,6 @@ int file_identify(__u64 address, __u64 process_start, struct file_identity *id) 
                 return id->kind;
         }
         if (magic == ANON_INODE_FS_MAGIC) {
-                id->kind = kind_of_operations((__u64) BPF_CORE_READ(file, f_op));
                 if (id->kind == PRISM_KIND_IO_URING) {
                         id->space = BPF_CORE_READ(inode, i_ino);
                         return id->kind;
@@ -181,61 +212,70 @@ static __noinline int file_ready(__u64 address, __u32 kind, __u32 events) {
 
 #define EP_UNACTIVE_PTR ((__u64) -1)
 
-/* The file of the item that was put last (newest) or first into a set's ready list; 0 if there is none. */
-static __always_inline __u64 epoll_ready_file(__u64 epoll_file, bool newest) {
-        struct file *file = (struct file *) epoll_file;
-        struct eventpoll *ep = BPF_CORE_READ(file, private_data);
-        __u64 list = (__u64) ep + bpf_core_field_offset(struct eventpoll, rdllist);
+/* The item that was put last (newest) or first into a set's ready list; 0 if there is none. */
+static __always_inline __u64 epoll_ready_item(__u64 set, bool newest) {
+        struct eventpoll *ep = (struct eventpoll *) set;
+        __u64 list = set + bpf_core_field_offset(struct eventpoll, rdllist);
         __u64 link = (__u64) (newest ? BPF_CORE_READ(ep, rdllist.prev) : BPF_CORE_READ(ep, rdllist.next));
-        struct epitem *item;
+        __u64 item;
 
         if (!link)
                 return 0;
         if (link != list)
-                item = (struct epitem *) (link - bpf_core_field_offset(struct epitem, rdllink));
-        else {
-                /* While another thread carries events to its user they are collected here. */
-                item = BPF_CORE_READ(ep, ovflist);
-                if (!item || (__u64) item == EP_UNACTIVE_PTR)
-                        return 0;
-        }
-        return (__u64) BPF_CORE_READ(item, ffd.file);
+                return link - bpf_core_field_offset(struct epitem, rdllink);
+        /* While another thread carries events to its user they are collected here. */
+        item = (__u64) BPF_CORE_READ(ep, ovflist);
+        return item == EP_UNACTIVE_PTR ? 0 : item;
 }
 
-static __always_inline void via_set(struct via *via, __u64 file, __u64 process_start) {
-        struct file_identity id = {};
-
-        via->kind = file_identify(file, process_start, &id);
-        via->space = id.space;
-        via->address = id.address;
+static __always_inline void via_set(struct via *via, __u64 file, __u64 process_start, struct file_identity *id) {
+        via->kind = file_identify(file, process_start, id);
+        via->ports = id->ports;
+        via->space = id->space;
+        via->address = id->address;
         via->file = file;
 }
 
 int epoll_via(struct thread_state *st, bool early) {
         struct via *via;
-        __u64 file, inner, process_start;
+        __u64 item;
 
         if (!st)
                 return PRISM_KIND_NONE;
-        process_start = st->process_start_ns;
         via = early ? &st->early_via : &st->via;
-        file = epoll_ready_file(st->file, !early);
-        if (!file) {
-                via->kind = PRISM_KIND_NONE;
+        item = epoll_ready_item(st->set, !early);
+        via->kind = PRISM_KIND_NONE;
+        via->ports = 0;
+        if (!item)
                 return PRISM_KIND_NONE;
-        }
-        via_set(via, file, process_start);
+        via->item = item;
+        via->file = (__u64) BPF_CORE_READ((struct epitem *) item, ffd.file);
+        via->kind = VIA_UNIDENTIFIED;
+        return via->kind;
+}
+
+int epoll_via_identify(struct thread_state *st, bool early) {
+        struct file_identity id = {};
+        struct via *via;
+        __u64 item;
+
+        if (!st)
+                return PRISM_KIND_NONE;
+        via = early ? &st->early_via : &st->via;
+        via_set(via, via->file, st->process_start_ns, &id);
         /* A set in a set: what woke it is behind it. Two levels are looked at, deeper ones count as the second set. */
         if (via->kind == PRISM_KIND_EPOLL) {
-                inner = epoll_ready_file(file, !early);
-                if (inner)
-                        via_set(via, inner, process_start);
+                item = epoll_ready_item(id.set, false);
+                if (item)
+                        via_set(via, (__u64) BPF_CORE_READ((struct epitem *) item, ffd.file), st->process_start_ns,
+                                        &id);
         }
         return via->kind;
 }
 
 int poll_via(__u64 task, struct thread_state *st, bool other, bool early) {
         __u64 process_start, unknown = 0;
+        struct file_identity last = {};
         struct via *via;
         __u32 n, i, unknowns = 0;
 
@@ -252,12 +292,12 @@ int poll_via(__u64 task, struct thread_state *st, bool other, bool early) {
 
                 if (i >= n)
                         break;
-                file = file_of(task, st->poll[i].descriptor);
+                file = file_of_task(task, st->poll[i].descriptor);
                 if (!file)
                         continue;
                 ready = file_ready(file, file_identify(file, process_start, &id), st->poll[i].events);
                 if (ready == READY) {
-                        via_set(via, file, process_start);
+                        via_set(via, file, process_start, &id);
                         return via->kind;
                 }
                 if (ready == READINESS_UNKNOWN) {
@@ -267,7 +307,7 @@ int poll_via(__u64 task, struct thread_state *st, bool other, bool early) {
         }
         /* The only one that it can have been. */
         if (unknowns == 1 && n <= PRISM_POLL_FILES && !early && !other)
-                via_set(via, unknown, process_start);
+                via_set(via, unknown, process_start, &last);
         return via->kind;
 }
 
@@ -278,36 +318,46 @@ int poll_via(__u64 task, struct thread_state *st, bool other, bool early) {
 #define NR_SENDMSG 46
 #define NR_SENDMMSG 307
 
-int is_other_end(__u64 task, __u64 wakee_file, struct call *c) {
-        __u32 wakee_port, wakee_remote, sender_port, sender_remote;
-        struct sock *sender, *wakee;
+int is_other_end(__u32 ports, __u64 item, struct call *c) {
+        __u32 wakee_port, wakee_remote, port, remote;
         struct file *file;
+        __u64 head;
 
         if (!c)
                 return 0;
-        file = (struct file *) file_of(task, c->arguments[0]);
-        if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
-                return 0;
-        sender = (struct sock *) socket_of_file((__u64) file);
-        wakee = (struct sock *) socket_of_file(wakee_file);
-        sender_port = BPF_CORE_READ(sender, __sk_common.skc_num);
-        sender_remote = bpf_ntohs(BPF_CORE_READ(sender, __sk_common.skc_dport));
-        wakee_port = BPF_CORE_READ(wakee, __sk_common.skc_num);
-        wakee_remote = bpf_ntohs(BPF_CORE_READ(wakee, __sk_common.skc_dport));
+        if (item) {
+                /* The head of the queue that the item waits in lies in the struct socket, if it is one. */
+                struct eppoll_entry *entry = BPF_CORE_READ((struct epitem *) item, pwqlist);
+                struct socket *socket = (struct socket *) ((__u64) BPF_CORE_READ(entry, whead) -
+                                bpf_core_field_offset(struct socket, wq) -
+                                bpf_core_field_offset(struct socket_wq, wait));
 
-        if (sender_remote == 0) {
+                ports = socket_head((__u64) BPF_CORE_READ(socket, sk));
+        }
+        wakee_port = HEAD_LOCAL_PORT(ports);
+        wakee_remote = HEAD_REMOTE_PORT(ports);
+        if (!wakee_port)
+                return 0;
+        file = (struct file *) call_file(c, c->arguments[0]);
+        if (!file || (__u64) BPF_CORE_READ(file, f_op) != control.file_operations[PRISM_FILE_SOCKET])
+                return 0;
+        head = socket_head(socket_of_file((__u64) file));
+        port = HEAD_LOCAL_PORT(head);
+        remote = HEAD_REMOTE_PORT(head);
+
+        if (remote == 0) {
                 /* A datagram: where to stands in the call. */
                 __u64 pointer = 0;
-                __u16 port = 0;
+                __u16 to = 0;
 
                 if (!c->compat && c->number == NR_SENDTO)
                         pointer = c->arguments[4];
                 else if (!c->compat && (c->number == NR_SENDMSG || c->number == NR_SENDMMSG))
                         bpf_probe_read_user(&pointer, sizeof(pointer), (void *) c->arguments[1]);
-                if (!pointer || bpf_probe_read_user(&port, sizeof(port), (void *) (pointer + 2)) != 0)
+                if (!pointer || bpf_probe_read_user(&to, sizeof(to), (void *) (pointer + 2)) != 0)
                         return 0;
-                sender_remote = bpf_ntohs(port);
+                remote = bpf_ntohs(to);
         }
         /* A listener, or a datagram socket that takes from anybody, has no remote port. */
-        return sender_remote == wakee_port && (wakee_remote == 0 || wakee_remote == sender_port);
+        return remote == wakee_port && (wakee_remote == 0 || wakee_remote == port);
 }

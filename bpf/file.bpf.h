@@ -15,7 +15,8 @@
 struct file_identity {
         __u64 space, address;
         __u32 kind;
-        __u32 mode;
+        __u32 ports; /* inet: the lower half of socket_head() */
+        __u64 set;   /* epoll: address of the struct eventpoll */
 };
 
 /* A number in place of a kernel address, one to one, that says nothing of it to those who read it. */
@@ -35,6 +36,27 @@ static __always_inline __u64 socket_of_file(__u64 address) {
         return (__u64) BPF_CORE_READ(socket, sk);
 }
 
+/* What of a socket stands together: remote port (network byte order), local port, family, state. */
+static __always_inline __u64 socket_head(__u64 address) {
+        struct sock *sk = (struct sock *) address;
+        __u64 head = 0;
+
+        if (bpf_core_field_offset(struct sock_common, skc_num) - bpf_core_field_offset(struct sock_common, skc_dport) ==
+                                        2 &&
+                        bpf_core_field_offset(struct sock_common, skc_family) -
+                                                        bpf_core_field_offset(struct sock_common, skc_dport) ==
+                                        4) {
+                bpf_probe_read_kernel(&head, sizeof(head),
+                                (const char *) sk + bpf_core_field_offset(struct sock_common, skc_dport));
+                return head;
+        }
+        return BPF_CORE_READ(sk, __sk_common.skc_dport) | (__u64) BPF_CORE_READ(sk, __sk_common.skc_num) << 16 |
+                        (__u64) BPF_CORE_READ(sk, __sk_common.skc_family) << 32;
+}
+#define HEAD_REMOTE_PORT(head) bpf_ntohs((__u16) (head))
+#define HEAD_LOCAL_PORT(head) ((__u16) ((head) >> 16))
+#define HEAD_FAMILY(head) ((__u16) ((head) >> 32))
+
 static __always_inline void inode_identify(const struct inode *inode, struct file_identity *id) {
         struct super_block *sb = BPF_CORE_READ(inode, i_sb);
 
@@ -44,7 +66,7 @@ static __always_inline void inode_identify(const struct inode *inode, struct fil
 }
 
 /* The address of the struct file, 0 if the task at `task` has no such descriptor. */
-extern __u64 file_of(__u64 task, __u32 descriptor);
+extern __u64 file_of_task(__u64 task, __u32 descriptor);
 /* What the file at `address` is; returns its kind. `process_start` makes the number of those unique that have none of their
  * own. */
 extern int file_identify(__u64 address, __u64 process_start, struct file_identity *id);
@@ -53,6 +75,8 @@ extern int file_identify(__u64 address, __u64 process_start, struct file_identit
  * the switch, at the switch, into st->early_via. Both return its kind. The whole wait is charged to the file whose event
  * came first; later ones cost the waiter nothing. */
 extern int epoll_via(struct thread_state *st, bool early);
+/* What an item that epoll_via() left unidentified is. */
+extern int epoll_via_identify(struct thread_state *st, bool early);
 /* `other`: the wake may have nothing to do with a file: the end of the call's own time, or a signal. */
 extern int poll_via(__u64 task, struct thread_state *st, bool other, bool early);
 

@@ -119,8 +119,17 @@ struct epoll_filefd {
         int fd;
 };
 
+struct wait_queue_head {
+        int lock;
+};
+
+struct eppoll_entry {
+        struct wait_queue_head *whead;
+};
+
 struct epitem {
         struct rb_node rbn;
+        struct eppoll_entry *pwqlist;
         struct list_head rdllink;
         struct epoll_filefd ffd;
 };
@@ -220,9 +229,14 @@ struct unix_sock {
         struct sock *peer;
 };
 
+struct socket_wq {
+        struct wait_queue_head wait;
+};
+
 struct socket {
         struct file *file;
         struct sock *sk;
+        struct socket_wq wq;
 };
 
 struct socket_alloc {

@@ -23,11 +23,15 @@ extern __u32 next_slot;   /* slots below it have been used at least once */
  * to a sleep by its time alone. `version` and `wake_version` are odd while their side writes, for iter_threads, which
  * only reads. The first cache line is what a switch touches, with the second what a wake does. */
 #define NO_MARK 0xffffffffU
+/* The file is known, what it is is not yet: a wake notes it, the switch to the woken thread looks. Its CPU is about to touch
+ * the file anyway; on the waker's these cache lines would be cold. */
+#define VIA_UNIDENTIFIED 0xff
 struct via {
         __u64 space, address;
-        __u64 file; /* address of its struct file */
-        __u32 kind; /* PRISM_KIND_NONE: none */
-        __u32 padding;
+        __u64 file;  /* address of its struct file */
+        __u64 item;  /* of an epoll set, as long as it is VIA_UNIDENTIFIED */
+        __u32 kind;  /* PRISM_KIND_NONE: none */
+        __u32 ports; /* inet: the lower half of socket_head() */
 };
 /* As in the user's struct pollfd. */
 struct poll_descriptor {
@@ -89,7 +93,8 @@ struct thread_state {
         __u64 throttled_ns; /* how long its queue had been throttled when it came into it, by the kernel's account */
         __u64 task;         /* its own */
         __u64 running;      /* whoever has the CPU, for the moment of a migration */
-        __u64 waker_task;
+        __u64 set;          /* epoll: address of the struct eventpoll that it waits on */
+        __u32 ports;        /* of the socket that it waits on, as in struct via */
         /* Where the slices of a CPU stood when it came into the queue there by losing that CPU: what came later ran instead. */
         __u64 mark_ns; /* length of the newest entry */
         __u32 mark_next;

@@ -214,7 +214,7 @@ int iter_files(struct bpf_iter__task_file *ctx) {
         st = bpf_task_storage_get(&threads, task, 0, 0);
         if (!st)
                 return 0;
-        file = file_of(READ_ONCE(st->task), ctx->fd); /* as a number: see file.bpf.h */
+        file = file_of_task(READ_ONCE(st->task), ctx->fd); /* as a number: see file.bpf.h */
         key.kind = file_identify(file, st->process_start_ns, &id);
         if (id.kind == PRISM_KIND_FILE || id.kind == PRISM_KIND_DISK || id.kind == PRISM_KIND_CHARDEV ||
                         id.kind == PRISM_KIND_OTHER || id.kind == PRISM_KIND_NONE)

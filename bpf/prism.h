@@ -429,6 +429,7 @@ enum prism_file_type {
         PRISM_FILE_SIGNALFD,
         PRISM_FILE_INOTIFY,
         PRISM_FILE_IO_URING,
+        PRISM_FILE_SOCKET, /* has a kind, but is known sooner by them */
         _PRISM_FILE_MAX,
 };
 

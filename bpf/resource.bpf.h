@@ -217,6 +217,8 @@ static __always_inline void resource_resolve(
 call:
         /* What the call itself waits for, which a restart after a signal goes on with. */
         st->file = s->file;
+        st->ports = s->ports;
+        st->set = s->set;
         if (same_resource(&st->resource, &s->resource) && st->user_address == s->user_address)
                 return; /* as last time: nothing to write, and `call` is the same already */
         st->call = s->resource;

@@ -64,8 +64,11 @@ static __noinline bool wait_add(struct thread_state *st, __u8 waker_kind, __u32 
                 key.waker = st->waker;
         }
         if (waker_kind != PRISM_WAKER_UNSEEN && waits_on_many(st)) {
-                struct via *via = st->was_early || !st->via.kind ? &st->early_via : &st->via;
+                bool early = st->was_early || !st->via.kind;
+                struct via *via = early ? &st->early_via : &st->via;
 
+                if (via->kind == VIA_UNIDENTIFIED)
+                        (void) epoll_via_identify(st, early);
                 key.via_space = via->space;
                 key.via_address = via->address;
                 key.via_kind = via->kind;

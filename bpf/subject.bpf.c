@@ -19,15 +19,20 @@ static __always_inline void subject_set_futex(__u64 task, struct subject *s, boo
         s->look_at_mapping = !private;
 }
 
-int subject_set_file(__u64 task, struct thread_state *st, struct subject *s, __u32 descriptor) {
+int subject_set_file(struct call *c, struct thread_state *st, struct subject *s, __u32 descriptor) {
         struct file_identity id = {};
-        __u64 file = file_of(task, descriptor);
+        __u64 file;
 
-        if (!file || !st || !s)
+        if (!c || !st || !s)
+                return 0;
+        file = call_file(c, descriptor);
+        if (!file)
                 return 0;
         s->resource.kind = file_identify(file, st->process_start_ns, &id);
         s->resource.space = id.space;
         s->resource.address = id.address;
+        s->ports = id.ports;
+        s->set = id.set;
         s->user_address = descriptor;
         s->file = file;
         return 1;
@@ -35,11 +40,11 @@ int subject_set_file(__u64 task, struct thread_state *st, struct subject *s, __u
 
 /* Two descriptors: the one that can keep a call waiting in this state. A pipe or socket sleeps interruptibly, what is
  * read from a disk does not. */
-static __always_inline void subject_set_either(
-                __u64 task, struct thread_state *st, struct subject *s, __u32 from, __u32 to, bool uninterruptible) {
-        subject_set_file(task, st, s, from);
+static __always_inline void subject_set_either(struct call *c, struct thread_state *st, struct subject *s, __u32 from,
+                __u32 to, bool uninterruptible) {
+        subject_set_file(c, st, s, from);
         if (uninterruptible == waits_interruptibly(s->resource.kind))
-                subject_set_file(task, st, s, to);
+                subject_set_file(c, st, s, to);
 }
 
 #define HASH_START 0xcbf29ce484222325ULL
@@ -97,7 +102,7 @@ static __always_inline __u32 subject_finish_poll(struct thread_state *st, struct
 }
 
 /* Both return the kind: a poll of nothing is a sleep. */
-static __always_inline __u32 subject_poll(struct thread_state *st, struct subject *s, __u64 pointer, __u32 n) {
+static __noinline __u32 subject_poll(struct thread_state *st, struct subject *s, __u64 pointer, __u32 n) {
         __u32 bytes = n * sizeof(st->poll[0]);
 
         if (n == 0)
@@ -149,7 +154,7 @@ static __always_inline __u32 subject_finish_select(
         return subject_finish_poll(st, s, n);
 }
 
-static __always_inline __u32 subject_select(struct thread_state *st, struct subject *s, struct call *c) {
+static __noinline __u32 subject_select(struct thread_state *st, struct subject *s, struct call *c) {
         __u64 sets[3] = {};
         int i;
 
@@ -231,19 +236,19 @@ int subject_of_call(__u64 task, struct thread_state *st, struct subject *s, stru
                 break;
         }
         case SYSCALL_DESCRIPTOR:
-                subject_set_file(task, st, s, c->arguments[0]);
+                subject_set_file(c, st, s, c->arguments[0]);
                 break;
         case SYSCALL_SENDFILE:
-                subject_set_either(task, st, s, c->arguments[1], c->arguments[0], uninterruptible);
+                subject_set_either(c, st, s, c->arguments[1], c->arguments[0], uninterruptible);
                 break;
         case SYSCALL_SPLICE:
-                subject_set_either(task, st, s, c->arguments[0], c->arguments[2], uninterruptible);
+                subject_set_either(c, st, s, c->arguments[0], c->arguments[2], uninterruptible);
                 break;
         case SYSCALL_COPY:
-                subject_set_file(task, st, s, c->arguments[0]);
+                subject_set_file(c, st, s, c->arguments[0]);
                 break;
         case SYSCALL_EPOLL:
-                subject_set_file(task, st, s, c->arguments[0]);
+                subject_set_file(c, st, s, c->arguments[0]);
                 break;
         case SYSCALL_POLL:
                 r->kind = current ? subject_poll(st, s, c->arguments[0], c->arguments[1]) : PRISM_KIND_POLL;
@@ -260,7 +265,7 @@ int subject_of_call(__u64 task, struct thread_state *st, struct subject *s, stru
         case SYSCALL_IO_URING:
                 r->kind = PRISM_KIND_IO_URING;
                 if (!(c->arguments[3] & IORING_ENTER_REGISTERED_RING))
-                        subject_set_file(task, st, s, c->arguments[0]);
+                        subject_set_file(c, st, s, c->arguments[0]);
                 break;
         case SYSCALL_OPEN:
         case SYSCALL_PATH:

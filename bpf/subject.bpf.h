@@ -18,10 +18,11 @@ struct subject {
         struct prism_resource resource;
         __u64 user_address;
         __u64 file;
+        __u64 set; /* epoll: address of the struct eventpoll */
         /* The answer depends on what is mapped at user_address, which only a program that holds the task can ask: of a
          * futex whether it is shared, of msync() which file it is. */
         __u32 look_at_mapping;
-        __u32 padding;
+        __u32 ports; /* inet: the lower half of socket_head() */
 };
 
 /* Waits in a file of these kinds can be interrupted. In uninterruptible state the thread waits for something else: memory
@@ -77,7 +78,7 @@ static __always_inline struct work *work_of(enum work_use use) {
 extern int subject_of_call(__u64 task, struct thread_state *st, struct subject *s, struct call *c, __u32 how);
 
 /* Opens by its path a file that is seen only when the call has ended. */
-extern int subject_set_file(__u64 task, struct thread_state *st, struct subject *s, __u32 descriptor);
+extern int subject_set_file(struct call *c, struct thread_state *st, struct subject *s, __u32 descriptor);
 
 /* The same for a poll or select that was going on when its thread became tracked, with its memory read elsewhere. */
 struct select_sets {

@@ -6,9 +6,9 @@
 #include "resource.bpf.h"
 
 /* A packet to a socket of the same host is delivered in a softirq that the sender's own call runs. So if the thread that is
- * interrupted is in a call (*c) on the socket at the other end, it is the waker and not a bystander. `task` is its
- * address, `file` the socket that the sleeper waits on, or the watched one. Defined in file.bpf.c. */
-extern int is_other_end(__u64 task, __u64 file, struct call *c);
+ * interrupted is in a call (*c) on the socket at the other end, it is the waker and not a bystander. `ports` are those of the
+ * socket that the sleeper waits on, or of the watched one; of a set that of the `item`. Defined in file.bpf.c. */
+extern int is_other_end(__u32 ports, __u64 item, struct call *c);
 
 #define HRTIMER_CLOCK_BASES 8 /* four that expire in hard interrupts, four in softirq */
 #define TIMER_BASES_MAX 3
@@ -59,17 +59,15 @@ static __always_inline __u8 waker_context(struct task_struct *current, struct th
 
         hard = count & (NMI_MASK | HARDIRQ_MASK);
         if (!hard) {
-                __u64 file = st->resource.kind == PRISM_KIND_INET                      ? st->file
-                                : waits_on_many(st) && st->via.kind == PRISM_KIND_INET ? st->via.file
-                                                                                       : 0;
+                __u64 item = st->via.kind == VIA_UNIDENTIFIED ? st->via.item : 0;
+                __u32 ports = st->resource.kind == PRISM_KIND_INET ? st->ports
+                                : st->via.kind == PRISM_KIND_INET  ? st->via.ports
+                                                                   : 0;
                 struct call c = {};
 
-                if (file && call_read(current, &c) && call_class(&c) == SYSCALL_DESCRIPTOR) {
-                        /* As a number: see file.bpf.h. Only the waker writes it. */
-                        WRITE_ONCE(st->waker_task, (__u64) current);
-                        if (is_other_end(READ_ONCE(st->waker_task), file, &c))
-                                return PRISM_WAKER_THREAD;
-                }
+                if ((item || ports) && call_read(current, &c) && call_class(&c) == SYSCALL_DESCRIPTOR &&
+                                is_other_end(ports, item, &c))
+                        return PRISM_WAKER_THREAD;
         }
         return timer_is_running(rq, hard) ? PRISM_WAKER_TIMER : PRISM_WAKER_IRQ;
 }
@@ -127,13 +125,14 @@ static __always_inline void waker_note(struct task_struct *task, struct thread_s
         if (waker) {
                 st->waker_tid = 0;
                 st->waker = waker->thread;
-        } else {
+        } else if (st->waker_tid != current->pid || st->waker != current->start_boottime) {
+                /* Whoever woke it the last time is known already. */
                 st->waker_tid = current->pid;
                 st->waker_tgid = current->tgid;
                 st->waker = current->start_boottime;
                 st->waker_user_tgid = user_process_number(current);
                 st->waker_user_tid = user_number(current);
-                st->waker_process_start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
+                st->waker_process_start_ns = current->group_leader->start_boottime;
                 bpf_probe_read_kernel_str(st->waker_comm, sizeof(st->waker_comm), current->comm);
         }
         if (st->state >= PRISM_STATE_SLEEP && st->resource.kind == PRISM_KIND_FUTEX &&

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -371,6 +372,7 @@ static void learn_kinds(Probes *p) {
         c->file_descriptors[PRISM_FILE_TIMERFD] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
         c->file_descriptors[PRISM_FILE_SIGNALFD] = signalfd(-1, &signals, SFD_CLOEXEC);
         c->file_descriptors[PRISM_FILE_INOTIFY] = inotify_init1(IN_CLOEXEC);
+        c->file_descriptors[PRISM_FILE_SOCKET] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         /* May be switched off for the whole host: then nobody has one. */
         c->file_descriptors[PRISM_FILE_IO_URING] = (int) syscall(SYS_io_uring_setup, 1U, &params);
 
