@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 
+#define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 /* Inode number of the first pid namespace (include/linux/proc_ns.h). */
 #define HOST_PID_NAMESPACE 0xEFFFFFFCU
 
@@ -401,7 +402,7 @@ static int load_error(int r, char **ret_error) {
         if (r == -EPERM || r == -EACCES)
                 help = "it needs root, or CAP_BPF and CAP_PERFMON; in a container also a seccomp profile that allows "
                        "bpf()";
-        else if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
+        else if (access(KERNEL_TYPES, R_OK) < 0)
                 help = "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF); prism needs Linux 5.15 or newer with it";
         else
                 help = "prism needs Linux 5.15 or newer; run prismd with PRISM_LIBBPF_DEBUG=1 to see what the kernel "
@@ -412,6 +413,7 @@ static int load_error(int r, char **ret_error) {
 }
 
 static int probes_load(Probes *p, char **ret_error) {
+        LIBBPF_OPTS(bpf_object_open_opts, options);
         struct btf *btf;
         int r, cpus;
 
@@ -419,7 +421,11 @@ static int probes_load(Probes *p, char **ret_error) {
         if (!btf)
                 return load_error(-errno, ret_error);
 
-        p->skeleton = prism_bpf__open();
+        /* Named, it is all that libbpf looks at: for a type that this kernel lacks it would go through those of modules too, which
+         * needs CAP_SYS_ADMIN, and fail the whole load without it. */
+        if (access(KERNEL_TYPES, R_OK) == 0)
+                options.btf_custom_path = KERNEL_TYPES;
+        p->skeleton = prism_bpf__open_opts(&options);
         if (!p->skeleton) {
                 r = -errno;
                 btf__free(btf);
