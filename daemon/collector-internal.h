@@ -33,6 +33,7 @@ struct Collector {
         uint64_t tick;
         uint64_t generation_ns;   /* when the one that is running began */
         uint64_t looked_round_ns; /* when the round of looks at open files began that goes on, or is over */
+        bool flushing;            /* this tick writes out all that is in flight */
         bool looking;             /* it goes on */
         /* When the calls tier was switched on and off last; until 0: it is on. from 0: never. */
         uint64_t calls_from_ns, calls_until_ns;

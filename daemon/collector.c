@@ -534,6 +534,7 @@ int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recor
 
         c->live = live;
         c->recorded = recorded;
+        c->flushing = flush;
         c->epoch = c->hooks.epoch(c->hooks.userdata);
         c->tick++;
         c->names_until_ns = boot_now() + NAMES_TIME_NS;

@@ -42,6 +42,7 @@ struct Process {
         uint64_t sockets_ns; /* when a socket of it last moved something */
         uint64_t sets_ns;    /* when it last waited on an epoll set */
         uint64_t watches_ns; /* when it was last asked what its sets watch */
+        bool has_inet;       /* it was seen with an inet socket */
         bool looked_at;      /* what it had open when it was first followed is known */
         bool observed;       /* counts against the limit of those that are only named */
         bool listed;         /* by its number, as a tracked one */

@@ -3,7 +3,9 @@
 """System calls per file: exact while they are counted, an estimate when sampled, none when they are not wanted."""
 
 import pathlib
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
@@ -51,6 +53,15 @@ class Full(CallsTest):
             for row in rows:
                 self.assertEqual(sum(row[f"hist{i}"] for i in range(8)), row["count"], "histogram")
                 self.assertLessEqual(row["max_ns"], row["total_ns"], "longest")
+
+    def test_nobody_calls(self):
+        """It was on all the same."""
+        with subprocess.Popen(["sleep", "1000"]) as sleeper:
+            try:
+                recording, _ = self.record([sleeper.pid], lambda: time.sleep(3.2))
+            finally:
+                sleeper.kill()
+        self.assertGreater(self.covered_ns(recording), recording.length_ns - 50 * MS, "coverage")
 
     def test_time_of_calls(self):
         """A call that waits takes as long as its wait, and more."""

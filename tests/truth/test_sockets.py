@@ -5,7 +5,9 @@
 import os
 import pathlib
 import re
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
@@ -167,6 +169,62 @@ class Connections(SocketTest):
                                              WHERE resource_id = ? AND ts_ns > ? AND ts_ns - dt_ns < ?""",
                                          (resource["id"], recording.start_ns, recording.end_ns)).fetchone()[0]
             self.assertEqual(moved, end["bytes"], f"{name}: {column}")
+
+
+CONNECTED = """
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+one = socket.create_connection(listener.getsockname())
+other, _ = listener.accept()
+def move(n):
+    one.sendall(bytes(n))
+    while n > 0:
+        n -= len(other.recv(n))
+for _ in range(100):
+    move(10000)
+print(other.fileno(), flush=True)
+for line in sys.stdin:
+    move(int(line))
+    print("moved", flush=True)
+"""
+
+
+class Counters(SocketTest):
+    """A connection that was there before: what it moved earlier is nobody's, and one that rests has nothing to say."""
+
+    def setUp(self):
+        super().setUp()
+        self.child = subprocess.Popen([sys.executable, "-c", CONNECTED], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      text=True)
+        self.addCleanup(self.child.wait, 10)
+        self.addCleanup(self.child.stdin.close)
+        self.addCleanup(self.child.stdout.close)
+        descriptor = int(self.child.stdout.readline())
+        self.inode = os.stat(f"/proc/{self.child.pid}/fd/{descriptor}").st_ino
+
+    def samples(self, recording):
+        return recording.db.execute("""SELECT s.* FROM socket_sample s JOIN resource r ON r.id = s.resource_id
+                                       WHERE r.ident = ? AND s.ts_ns > ? AND s.ts_ns <= ?""",
+                                    (f"inode:{self.inode}", recording.start_ns, recording.end_ns)).fetchall()
+
+    def move(self, count):
+        self.child.stdin.write(f"{count}\n")
+        self.child.stdin.flush()
+        self.child.stdout.readline()
+
+    def test_rest_and_movement(self):
+        recording, _ = self.record([self.child.pid], lambda: time.sleep(2.5))
+        self.assertEqual(self.samples(recording), [], "of a connection at rest")
+
+        def scenario():
+            # After a look at what is open.
+            time.sleep(1.5)
+            self.move(1234)
+            time.sleep(1.5)
+
+        # Followed a second time: the same connection.
+        recording, _ = self.record([self.child.pid], scenario)
+        self.assertEqual(sum(row["bytes_in"] for row in self.samples(recording)), 1234)
 
 
 if __name__ == "__main__":
