@@ -130,18 +130,17 @@ class Machine:
         tree = content / "tree"
         subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet"], check=True,
                        env=dict(os.environ, DESTDIR=str(tree)), stdout=subprocess.DEVNULL)
-        for program in ("daemon/prismd", "ctl/prismctl"):
-            (content / "build" / program).parent.mkdir(parents=True)
-            shutil.copy2(BUILD / program, content / "build" / program)
-        workloads = content / "build/tests/truth/workloads"
-        workloads.mkdir(parents=True)
-        for path in (BUILD / "tests/truth/workloads").iterdir():
-            if path.is_file() and os.access(path, os.X_OK):
-                shutil.copy2(path, workloads)
-        for part in ("lib", "truth", "kernel"):
-            shutil.copytree(SOURCE / "tests" / part, content / "tests" / part, ignore=shutil.ignore_patterns("__pycache__"))
-        (content / "units").mkdir()
-        shutil.copy2(SOURCE / "units/after-install", content / "units")
+        # What the suites look for in a build and in the tree.
+        for folder in ("daemon", "ctl", "tests/truth/workloads"):
+            (content / "build" / folder).mkdir(parents=True)
+            for path in (BUILD / folder).iterdir():
+                if path.is_file() and os.access(path, os.X_OK):
+                    shutil.copy2(path, content / "build" / folder)
+        for part in ("tests/lib", "tests/truth", "tests/kernel"):
+            shutil.copytree(SOURCE / part, content / part, ignore=shutil.ignore_patterns("__pycache__"))
+        for part in ("units/after-install", "store/schema.sql"):
+            (content / part).parent.mkdir()
+            shutil.copy2(SOURCE / part, content / part)
         folders = {"service": "kernel"}
         plan = {"environment": {"PRISM_REQUIRE_BPF": "1", "PRISM_TOLERANCE": TOLERANCE},
                 "suites": [(name, f"tests/{folders.get(name, 'truth')}/test_{name}.py", seconds)
@@ -164,7 +163,7 @@ class Machine:
         # Whatever it writes to the image goes to a file without a name.
         self.process = subprocess.Popen(
             ["nice", "-n", "19", "qemu-system-x86_64", "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
-             "-machine", "q35,accel=kvm:tcg", "-cpu", "max", "-smp", "2", "-m", str(MEMORY_MIB),
+             "-machine", "q35", *os.environ.get("QX","-cpu max").split(), "-smp", "2", "-m", str(MEMORY_MIB),
              "-kernel", self.image / "vmlinuz", "-initrd", self.image / "initrd", "-append", options,
              "-drive", f"file={self.image}/disk,if=virtio,format=raw,snapshot=on,cache=unsafe",
              "-drive", f"file={disk},if=virtio,format=raw,readonly=on",

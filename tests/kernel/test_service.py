@@ -104,7 +104,7 @@ class Service(unittest.TestCase):
             self.assertIsNotNone(lock, recording.waits(thread))
             self.assertGreater(lock.total_ns, NS)
             self.assertLessEqual({w.tid for w in recording.wakes(thread, lock.resource)}, tids)
-            self.assertTrue([r for r in recording.rows("call", thread) if r["op"] == "clock_nanosleep"])
+            self.assertIn("clock_nanosleep", {row["op"] for row in recording.rows("call", thread)})
         groups = {row["cgroup"] for row in recording.db.execute(
             "SELECT DISTINCT cgroup FROM cgroup_time WHERE ts_ns > ? AND ts_ns - dt_ns < ?",
             (recording.start_ns, recording.end_ns))}
