@@ -162,7 +162,7 @@ class Machine:
         options = f"root=/dev/vda rw console=ttyS0 quiet panic=-1 mitigations=off {self.kernel_options}"
         # Whatever it writes to the image goes to a file without a name.
         self.process = subprocess.Popen(
-            ["nice", "-n", "19", "qemu-system-x86_64", "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
+            ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
              "-machine", "q35", *os.environ.get("QX","-cpu max").split(), "-smp", "2", "-m", str(MEMORY_MIB),
              "-kernel", self.image / "vmlinuz", "-initrd", self.image / "initrd", "-append", options,
              "-drive", f"file={self.image}/disk,if=virtio,format=raw,snapshot=on,cache=unsafe",

@@ -20,6 +20,8 @@ class Throttling(ObjectTest):
         group = ControlGroup("cpu")
         self.addCleanup(group.close)
         group.write("cpu.cfs_period_us", str(self.PERIOD_US))
+        # Others that want the CPU too must not keep it below the limit.
+        group.write("cpu.shares", "20480")
 
         def limit():
             group.write("cpu.cfs_quota_us", str(self.QUOTA_US))
