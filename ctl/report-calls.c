@@ -47,6 +47,7 @@ static int fill(const Report *r, Table *t, size_t *ret_n) {
         for (size_t i = 0; i < r->calls.n && table_rows(t) < r->limit; i++) {
                 const Call *c = r->calls.items[i];
                 const Coverage seen = call_coverage(&r->calls, c), *coverage = &seen;
+                char woken[64];
                 int k;
 
                 table_row(t);
@@ -57,7 +58,15 @@ static int fill(const Report *r, Table *t, size_t *ret_n) {
                 table_count(t, coverage_scale(coverage, c->count));
                 table_rate(t, coverage_rate(coverage, c->count));
                 table_count(t, coverage_scale(coverage, c->errors));
-                table_bytes(t, coverage_scale(coverage, c->bytes));
+                if (streq(c->resource->kind, "futex")) {
+                        /* What a wake returns is threads. */
+                        snprintf(woken, sizeof(woken), "%llu woken",
+                                        (unsigned long long) coverage_scale(coverage, c->bytes));
+                        table_custom(t, c->bytes ? woken : NULL,
+                                        table_is_json(t) ? json_object_new_uint64(coverage_scale(coverage, c->bytes))
+                                                         : NULL);
+                } else
+                        table_bytes(t, coverage_scale(coverage, c->bytes));
                 table_rate(t, coverage_rate(coverage, c->bytes));
                 table_duration(t, coverage_scale(coverage, c->total_ns));
                 report_put_lengths(t, c->count, c->total_ns, c->max_ns);
