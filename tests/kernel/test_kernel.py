@@ -4,6 +4,8 @@
 Each of their tests is a test of this one, so the numbers stay what they are.
 
 test_kernel.py [SUITE...]     only these suites
+
+By hand so far: the emulator's clock and CPU make tests with tolerances on time fail now and then.
 """
 
 import json
@@ -160,10 +162,11 @@ class Machine:
         disk = self.make_disk()
         self.output.touch()
         options = f"root=/dev/vda rw console=ttyS0 quiet panic=-1 mitigations=off {self.kernel_options}"
-        # Whatever it writes to the image goes to a file without a name.
+        # Whatever it writes to the image goes to a file without a name. One CPU: with two, qemu 7.2 may go on with the old code
+        # of a tracepoint's branch that the other CPU has patched, and both stand still.
         self.process = subprocess.Popen(
             ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
-             "-machine", "q35", *os.environ.get("QX","-cpu max").split(), "-smp", "2", "-m", str(MEMORY_MIB),
+             "-machine", "q35", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MIB),
              "-kernel", self.image / "vmlinuz", "-initrd", self.image / "initrd", "-append", options,
              "-drive", f"file={self.image}/disk,if=virtio,format=raw,snapshot=on,cache=unsafe",
              "-drive", f"file={disk},if=virtio,format=raw,readonly=on",
