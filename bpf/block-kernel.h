@@ -3,7 +3,7 @@
 #ifndef PRISM_BLOCK_KERNEL_H
 #define PRISM_BLOCK_KERNEL_H
 
-#include "kernel.h"
+#include "kernel-read.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

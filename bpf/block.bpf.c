@@ -55,24 +55,12 @@ struct disk_generations_map {
 };
 struct disk_generations_map disk_generations SEC(".maps");
 
-/* Whether `current` only happens to be interrupted by what runs now. */
-static __always_inline bool in_interrupt(struct task_struct *current) {
-        __u32 count = 0;
-        const char *rq;
-
-        if (!settings.has_preempt_count)
-                return false;
-        rq = (const char *) BPF_CORE_READ(current, se.cfs_rq, rq);
-        bpf_probe_read_kernel(&count, sizeof(count), rq + settings.preempt_count_offset);
-        return count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
-}
-
 /* Who submits: nobody that can be named when it is done from an interrupt. */
 static __always_inline void read_submitter(struct disk_request *request) {
         struct task_struct *current = bpf_get_current_task_btf();
         struct thread_state *st = NULL;
 
-        if (in_interrupt(current)) {
+        if (interrupt_count(current)) {
                 request->kernel_thread = 1;
                 __builtin_memcpy(request->comm, "kernel", sizeof("kernel"));
                 return;
@@ -81,7 +69,7 @@ static __always_inline void read_submitter(struct disk_request *request) {
                 st = bpf_task_storage_get(&threads, current, 0, 0);
         if (st)
                 request->key.thread = st->thread;
-        request->key.process_start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
+        request->key.process_start_ns = KERNEL_READ(current, group_leader, start_boottime);
         request->key.tgid = current->tgid;
         request->user_tgid = user_process_number(current);
         request->kernel_thread = current->flags & PF_KTHREAD ? 1 : 0;
@@ -94,10 +82,10 @@ static __always_inline __u64 block_cgroup(struct bio *bio) {
 
         if (!bpf_core_field_exists(bio->bi_blkg))
                 return 0;
-        group = BPF_CORE_READ(bio, bi_blkg, blkcg);
-        if (!group || !BPF_CORE_READ(group, css.parent))
+        group = KERNEL_READ(bio, bi_blkg, blkcg);
+        if (!group || !KERNEL_READ(group, css.parent))
                 return 0;
-        return BPF_CORE_READ(group, css.cgroup, kn, id);
+        return KERNEL_READ(group, css.cgroup, kn, id);
 }
 
 /* What is read or written; false if it has no disk. `queue` is for requests without a bio. */
@@ -106,20 +94,20 @@ static __always_inline bool read_device(struct disk_request *request, struct bio
         struct gendisk *disk = NULL;
 
         if (bio) {
-                device = BPF_CORE_READ(bio, bi_bdev);
+                device = KERNEL_READ(bio, bi_bdev);
                 request->key.cgroup = block_cgroup(bio);
         }
         if (device) {
-                disk = BPF_CORE_READ(device, bd_disk);
+                disk = KERNEL_READ(device, bd_disk);
                 if (bpf_core_field_exists(device->__bd_flags))
-                        request->key.partition = BPF_CORE_READ(device, __bd_flags.counter) & 0xff;
+                        request->key.partition = KERNEL_READ(device, __bd_flags.counter) & 0xff;
                 else
-                        request->key.partition = BPF_CORE_READ((struct block_device___partno *) device, bd_partno);
+                        request->key.partition = KERNEL_READ((struct block_device___partno *) device, bd_partno);
         } else if (queue && bpf_core_field_exists(queue->disk))
-                disk = BPF_CORE_READ(queue, disk);
+                disk = KERNEL_READ(queue, disk);
         if (!disk)
                 return false;
-        request->key.device = BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
+        request->key.device = KERNEL_READ(disk, major) << 20 | KERNEL_READ(disk, first_minor);
         return true;
 }
 
@@ -161,8 +149,8 @@ int BPF_PROG(block_io_start, struct request *rq) {
 
         if (!control.active)
                 return 0;
-        bio = BPF_CORE_READ(rq, bio);
-        if (!read_device(&request, bio, BPF_CORE_READ(rq, q)))
+        bio = KERNEL_READ(rq, bio);
+        if (!read_device(&request, bio, KERNEL_READ(rq, q)))
                 return 0;
         request.key.op = disk_op(rq->cmd_flags, rq->__data_len == 0);
         request_begin((__u64) rq, &request);
@@ -193,13 +181,13 @@ static __always_inline struct disk_request *request_find(struct request *rq, __u
         request = bpf_map_lookup_elem(&requests, id);
         if (request)
                 return request;
-        bio = BPF_CORE_READ(rq, bio);
+        bio = KERNEL_READ(rq, bio);
         for (i = 0; i < FRONT_MERGES_MAX && bio; i++) {
                 *id = (__u64) bio;
                 request = bpf_map_lookup_elem(&requests, id);
                 if (request)
                         return request;
-                bio = BPF_CORE_READ(bio, bi_next);
+                bio = KERNEL_READ(bio, bi_next);
         }
         return NULL;
 }

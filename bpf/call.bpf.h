@@ -3,7 +3,7 @@
 #ifndef PRISM_CALL_H
 #define PRISM_CALL_H
 
-#include "kernel.h"
+#include "kernel-read.h"
 #include "prism.h"
 #include "syscalls.bpf.h"
 
@@ -57,11 +57,7 @@ static __always_inline bool call_read(struct task_struct *task, struct call *c) 
 
 /* The address of the struct file, 0 if there is no such descriptor. */
 static __always_inline __u64 call_file(const struct call *c, __u32 descriptor) {
-        __u64 file = 0;
-
-        if (descriptor < c->max_files)
-                bpf_probe_read_kernel(&file, sizeof(file), (void *) (c->files + 8ULL * descriptor));
-        return file;
+        return descriptor < c->max_files ? KERNEL_READ_AT(__u64, c->files + 8ULL * descriptor) : 0;
 }
 
 static __always_inline __u8 call_class(const struct call *c) {

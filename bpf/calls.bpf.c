@@ -175,6 +175,14 @@ static __always_inline bool changes_path(const struct call *c) {
         }
 }
 
+/* In entered_how: so that the end of a call need not read its registers again. */
+#define ENTERED_LATE 1U
+#define ENTERED_MOVES_BYTES 2U
+#define ENTERED_FUTEX_WAKE 4U
+#define ENTERED_SUBMIT 8U
+
+/* Each system call of the host while the tier is on. Measured with both programs and a call that does nothing (docs/cost.md):
+ * 60 to 200 ns for their mere presence, 100 ns more for calls of a tracked thread that are not counted, 300 for those that are. */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long number) {
         struct task_struct *current = bpf_get_current_task_btf();
@@ -182,7 +190,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number) {
         struct subject *s;
         struct work *w;
         struct call *c;
-        __u32 class;
+        __u32 class, how = 0;
 
         if (!current->bpf_storage)
                 return 0;
@@ -200,19 +208,28 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number) {
         class = call_class(c);
         if (!is_counted(class))
                 return 0;
-        if (!is_late(class)) {
+        if (moves_bytes(c))
+                how |= ENTERED_MOVES_BYTES;
+        if (is_late(class))
+                how |= ENTERED_LATE;
+        else {
                 __builtin_memset(s, 0, sizeof(*s));
                 s->resource.kind = PRISM_KIND_OTHER;
                 s->resource.op = call_op(c);
                 class = subject_look_up(current, st, s, c, SUBJECT_CURRENT);
-                if (class == SYSCALL_FUTEX && futex_command_wakes(c->arguments[1]))
+                if (class == SYSCALL_FUTEX && futex_command_wakes(c->arguments[1])) {
                         s->resource.op = PRISM_OP_FUTEX_WAKE;
-                if (class == SYSCALL_AIO_SUBMIT)
+                        how |= ENTERED_FUTEX_WAKE;
+                }
+                if (class == SYSCALL_AIO_SUBMIT) {
                         s->resource.op = PRISM_OP_SUBMIT;
+                        how |= ENTERED_SUBMIT;
+                }
                 st->entered = s->resource;
                 st->entered_address = s->user_address;
                 st->entered_file = s->file;
         }
+        st->entered_how = how;
         st->entered_epoch = control.calls_epoch;
         st->entered_ns = bpf_ktime_get_boot_ns();
         return 0;
@@ -223,11 +240,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result) {
         struct task_struct *current = bpf_get_current_task_btf();
         struct call_result done = { .count = 1 };
         struct thread_state *st;
-        struct subject *s;
-        struct work *w;
-        struct call *c;
         __u64 now;
-        __u32 class;
+        __u32 how;
 
         if (!current->bpf_storage)
                 return 0;
@@ -235,23 +249,28 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result) {
         if (!st || !st->entered_ns)
                 return 0;
         now = bpf_ktime_get_boot_ns();
-        w = work_of(WORK_TASK);
-        if (!w)
-                return 0;
-        c = &w->call;
-        s = &w->subject;
-        if (st->entered_epoch != control.calls_epoch || !call_read(current, c)) {
-                st->entered_ns = 0;
-                return 0;
-        }
-        class = call_class(c);
         done.length_ns = now > st->entered_ns ? now - st->entered_ns : 0;
         st->entered_ns = 0;
+        if (st->entered_epoch != control.calls_epoch)
+                return 0;
+        how = st->entered_how;
         done.errors = is_failure(result);
-        if (result > 0 && moves_bytes(c))
+        if (result > 0 && how & ENTERED_MOVES_BYTES)
                 done.bytes = result;
 
-        if (is_late(class)) {
+        if (how & ENTERED_LATE) {
+                struct work *w = work_of(WORK_TASK);
+                struct subject *s;
+                struct call *c;
+                __u32 class;
+
+                if (!w)
+                        return 0;
+                c = &w->call;
+                s = &w->subject;
+                if (!call_read(current, c))
+                        return 0;
+                class = call_class(c);
                 __builtin_memset(s, 0, sizeof(*s));
                 s->resource.kind = PRISM_KIND_FILE;
                 s->resource.op = call_op(c);
@@ -268,9 +287,9 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result) {
                 st->entered_address = s->user_address;
                 st->entered_file = s->file;
         }
-        if (st->entered.op == PRISM_OP_SUBMIT)
+        if (how & ENTERED_SUBMIT)
                 done.count = result > 0 ? result : 0;
-        if (st->entered.op == PRISM_OP_FUTEX_WAKE && result > 0)
+        if (how & ENTERED_FUTEX_WAKE && result > 0)
                 done.bytes = result;
         (void) call_add(st, &st->entered, READ_ONCE(st->entered_address), READ_ONCE(st->entered_file), &done);
         st->opened_file = 0;

@@ -13,7 +13,7 @@ struct call_result {
 };
 
 /* `file` may be 0: then nothing can be said of the object. False: something found no room, and is counted as lost. */
-extern int call_add(struct thread_state *st, struct prism_resource *resource, __u64 user_address, __u64 file,
+extern __noinline int call_add(struct thread_state *st, struct prism_resource *resource, __u64 user_address, __u64 file,
                 struct call_result *result);
 
 #endif

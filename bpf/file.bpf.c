@@ -6,22 +6,18 @@
 #define PTMX (5U << 20 | 2)
 
 static __always_inline void inode_identify_device(const struct inode *inode, struct file_identity *id) {
-        struct super_block *sb = BPF_CORE_READ(inode, i_sb);
+        struct super_block *sb = KERNEL_READ(inode, i_sb);
 
-        id->address = (__u64) BPF_CORE_READ(sb, s_dev) << 32 | (__u32) BPF_CORE_READ(inode, i_ino);
+        id->address = (__u64) KERNEL_READ(sb, s_dev) << 32 | (__u32) KERNEL_READ(inode, i_ino);
 }
 
 __u64 file_of_task(__u64 address, __u32 descriptor) {
         struct task_struct *task = (struct task_struct *) address;
-        struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-        struct file **files;
-        __u64 file = 0;
+        struct fdtable *table = KERNEL_READ(task, files, fdt);
 
-        if (!table || descriptor >= BPF_CORE_READ(table, max_fds))
+        if (!table || descriptor >= KERNEL_READ(table, max_fds))
                 return 0;
-        files = BPF_CORE_READ(table, fd);
-        bpf_probe_read_kernel(&file, sizeof(file), files + descriptor);
-        return file;
+        return KERNEL_READ_AT(__u64, (__u64) KERNEL_READ(table, fd) + 8ULL * descriptor);
 }
 
 static __always_inline __u32 kind_of_operations(__u64 operations) {
@@ -50,15 +46,15 @@ static __always_inline struct inode *inode_of_socket(__u64 socket) {
 
 static __always_inline int socket_identify(__u64 address, struct file_identity *id) {
         struct file *file = (struct file *) address;
-        struct socket *socket = BPF_CORE_READ(file, private_data);
-        __u64 head = socket_head((__u64) BPF_CORE_READ(socket, sk));
+        struct socket *socket = KERNEL_READ(file, private_data);
+        __u64 head = socket_head((__u64) KERNEL_READ(socket, sk));
         __u32 family = HEAD_FAMILY(head);
 
         id->ports = head;
         id->kind = family == AF_UNIX                              ? PRISM_KIND_UNIX
                         : family == AF_INET || family == AF_INET6 ? PRISM_KIND_INET
                                                                   : PRISM_KIND_SOCKET;
-        id->space = BPF_CORE_READ(inode_of_socket((__u64) socket), i_ino);
+        id->space = KERNEL_READ(inode_of_socket((__u64) socket), i_ino);
         return id->kind;
 }
 
@@ -66,7 +62,7 @@ static __always_inline int socket_identify(__u64 address, struct file_identity *
  * operations. */
 int file_identify(__u64 address, __u64 process_start, struct file_identity *id) {
         struct file *file = (struct file *) address;
-        __u64 operations = (__u64) BPF_CORE_READ(file, f_op);
+        __u64 operations = (__u64) KERNEL_READ(file, f_op);
         struct inode *inode;
         struct super_block *sb;
         unsigned long magic;
@@ -86,22 +82,22 @@ int file_identify(__u64 address, __u64 process_start, struct file_identity *id) 
                 id->space = number_of_address(address);
                 id->address = process_start;
                 if (id->kind == PRISM_KIND_EPOLL)
-                        id->set = (__u64) BPF_CORE_READ(file, private_data);
+                        id->set = (__u64) KERNEL_READ(file, private_data);
                 return id->kind;
         }
 
-        inode = BPF_CORE_READ(file, f_inode);
+        inode = KERNEL_READ(file, f_inode);
         if (!inode) {
                 id->kind = PRISM_KIND_NONE;
                 return id->kind;
         }
-        mode = BPF_CORE_READ(inode, i_mode);
+        mode = KERNEL_READ(inode, i_mode);
         switch (mode & S_IFMT) {
         case S_IFSOCK:
                 return socket_identify(address, id);
         case S_IFCHR:
                 id->kind = PRISM_KIND_CHARDEV;
-                id->space = BPF_CORE_READ(inode, i_rdev);
+                id->space = KERNEL_READ(inode, i_rdev);
                 /* All masters of pseudo terminals are one special file; and each container has a first terminal. */
                 if (id->space == PTMX)
                         id->address = number_of_address(address);
@@ -110,12 +106,12 @@ int file_identify(__u64 address, __u64 process_start, struct file_identity *id) 
                 return id->kind;
         case S_IFBLK:
                 id->kind = PRISM_KIND_DISK;
-                id->space = BPF_CORE_READ(inode, i_rdev);
+                id->space = KERNEL_READ(inode, i_rdev);
                 return id->kind;
         }
 
-        sb = BPF_CORE_READ(inode, i_sb);
-        magic = BPF_CORE_READ(sb, s_magic);
+        sb = KERNEL_READ(inode, i_sb);
+        magic = KERNEL_READ(sb, s_magic);
         if ((mode & S_IFMT) == S_IFIFO) {
                 if (magic != PIPEFS_MAGIC) {
                         id->kind = PRISM_KIND_FIFO;
@@ -123,12 +119,12 @@ int file_identify(__u64 address, __u64 process_start, struct file_identity *id) 
                         return id->kind;
                 }
                 id->kind = PRISM_KIND_PIPE;
-                id->space = BPF_CORE_READ(inode, i_ino);
+                id->space = KERNEL_READ(inode, i_ino);
                 return id->kind;
         }
         if (magic == ANON_INODE_FS_MAGIC) {
                 if (id->kind == PRISM_KIND_IO_URING) {
-                        id->space = BPF_CORE_READ(inode, i_ino);
+                        id->space = KERNEL_READ(inode, i_ino);
                         return id->kind;
                 }
                 id->space = number_of_address(address);
@@ -154,17 +150,17 @@ enum readiness {
 /* Whether a file has what a poll for `events` waits for, as far as it can be seen from outside. */
 static __noinline int file_ready(__u64 address, __u32 kind, __u32 events) {
         struct file *file = (struct file *) address;
-        void *private = BPF_CORE_READ(file, private_data);
+        void *private = KERNEL_READ(file, private_data);
 
         switch (kind) {
         case PRISM_KIND_PIPE:
         case PRISM_KIND_FIFO: {
                 struct pipe_inode_info *pipe = private;
-                __u32 used = BPF_CORE_READ(pipe, head) - BPF_CORE_READ(pipe, tail);
+                __u32 used = KERNEL_READ(pipe, head) - KERNEL_READ(pipe, tail);
 
-                if (events & POLLIN && (used || BPF_CORE_READ(pipe, writers) == 0))
+                if (events & POLLIN && (used || KERNEL_READ(pipe, writers) == 0))
                         return READY;
-                if (events & POLLOUT && (used < BPF_CORE_READ(pipe, max_usage) || BPF_CORE_READ(pipe, readers) == 0))
+                if (events & POLLOUT && (used < KERNEL_READ(pipe, max_usage) || KERNEL_READ(pipe, readers) == 0))
                         return READY;
                 return NOT_READY;
         }
@@ -172,16 +168,16 @@ static __noinline int file_ready(__u64 address, __u32 kind, __u32 events) {
         case PRISM_KIND_INET:
         case PRISM_KIND_SOCKET: {
                 struct socket *socket = private;
-                struct sock *sk = BPF_CORE_READ(socket, sk);
-                __u32 state = BPF_CORE_READ(sk, __sk_common.skc_state);
+                struct sock *sk = KERNEL_READ(socket, sk);
+                __u32 state = KERNEL_READ(sk, __sk_common.skc_state);
 
                 if (events & POLLIN) {
-                        if (BPF_CORE_READ(sk, sk_receive_queue.qlen) || BPF_CORE_READ(sk, sk_shutdown) & RCV_SHUTDOWN)
+                        if (KERNEL_READ(sk, sk_receive_queue.qlen) || KERNEL_READ(sk, sk_shutdown) & RCV_SHUTDOWN)
                                 return READY;
                         if (kind == PRISM_KIND_INET && state == TCP_LISTEN) {
                                 struct inet_connection_sock *icsk = (struct inet_connection_sock *) sk;
 
-                                if (BPF_CORE_READ(icsk, icsk_accept_queue.rskq_accept_head))
+                                if (KERNEL_READ(icsk, icsk_accept_queue.rskq_accept_head))
                                         return READY;
                         }
                 }
@@ -191,20 +187,20 @@ static __noinline int file_ready(__u64 address, __u32 kind, __u32 events) {
         case PRISM_KIND_EVENTFD: {
                 struct eventfd_ctx *context = private;
 
-                if (events & POLLIN && BPF_CORE_READ(context, count))
+                if (events & POLLIN && KERNEL_READ(context, count))
                         return READY;
                 return events & POLLOUT ? READINESS_UNKNOWN : NOT_READY;
         }
         case PRISM_KIND_TIMERFD: {
                 struct timerfd_ctx *context = private;
 
-                return events & POLLIN && BPF_CORE_READ(context, ticks) ? READY : NOT_READY;
+                return events & POLLIN && KERNEL_READ(context, ticks) ? READY : NOT_READY;
         }
         case PRISM_KIND_EPOLL: {
                 struct eventpoll *ep = private;
                 void *list = (char *) ep + bpf_core_field_offset(struct eventpoll, rdllist);
 
-                return (void *) BPF_CORE_READ(ep, rdllist.next) != list ? READY : NOT_READY;
+                return (void *) KERNEL_READ(ep, rdllist.next) != list ? READY : NOT_READY;
         }
         }
         return READINESS_UNKNOWN;
@@ -216,7 +212,7 @@ static __noinline int file_ready(__u64 address, __u32 kind, __u32 events) {
 static __always_inline __u64 epoll_ready_item(__u64 set, bool newest) {
         struct eventpoll *ep = (struct eventpoll *) set;
         __u64 list = set + bpf_core_field_offset(struct eventpoll, rdllist);
-        __u64 link = (__u64) (newest ? BPF_CORE_READ(ep, rdllist.prev) : BPF_CORE_READ(ep, rdllist.next));
+        __u64 link = (__u64) (newest ? KERNEL_READ(ep, rdllist.prev) : KERNEL_READ(ep, rdllist.next));
         __u64 item;
 
         if (!link)
@@ -224,7 +220,7 @@ static __always_inline __u64 epoll_ready_item(__u64 set, bool newest) {
         if (link != list)
                 return link - bpf_core_field_offset(struct epitem, rdllink);
         /* While another thread carries events to its user they are collected here. */
-        item = (__u64) BPF_CORE_READ(ep, ovflist);
+        item = (__u64) KERNEL_READ(ep, ovflist);
         return item == EP_UNACTIVE_PTR ? 0 : item;
 }
 
@@ -249,7 +245,7 @@ int epoll_via(struct thread_state *st, bool early) {
         if (!item)
                 return PRISM_KIND_NONE;
         via->item = item;
-        via->file = (__u64) BPF_CORE_READ((struct epitem *) item, ffd.file);
+        via->file = (__u64) KERNEL_READ((struct epitem *) item, ffd.file);
         via->kind = VIA_UNIDENTIFIED;
         return via->kind;
 }
@@ -267,8 +263,7 @@ int epoll_via_identify(struct thread_state *st, bool early) {
         if (via->kind == PRISM_KIND_EPOLL) {
                 item = epoll_ready_item(id.set, false);
                 if (item)
-                        via_set(via, (__u64) BPF_CORE_READ((struct epitem *) item, ffd.file), st->process_start_ns,
-                                        &id);
+                        via_set(via, (__u64) KERNEL_READ((struct epitem *) item, ffd.file), st->process_start_ns, &id);
         }
         return via->kind;
 }
@@ -327,19 +322,19 @@ int is_other_end(__u32 ports, __u64 item, struct call *c) {
                 return 0;
         if (item) {
                 /* The head of the queue that the item waits in lies in the struct socket, if it is one. */
-                struct eppoll_entry *entry = BPF_CORE_READ((struct epitem *) item, pwqlist);
-                struct socket *socket = (struct socket *) ((__u64) BPF_CORE_READ(entry, whead) -
+                struct eppoll_entry *entry = KERNEL_READ((struct epitem *) item, pwqlist);
+                struct socket *socket = (struct socket *) ((__u64) KERNEL_READ(entry, whead) -
                                 bpf_core_field_offset(struct socket, wq) -
                                 bpf_core_field_offset(struct socket_wq, wait));
 
-                ports = socket_head((__u64) BPF_CORE_READ(socket, sk));
+                ports = socket_head((__u64) KERNEL_READ(socket, sk));
         }
         wakee_port = HEAD_LOCAL_PORT(ports);
         wakee_remote = HEAD_REMOTE_PORT(ports);
         if (!wakee_port)
                 return 0;
         file = (struct file *) call_file(c, c->arguments[0]);
-        if (!file || (__u64) BPF_CORE_READ(file, f_op) != control.file_operations[PRISM_FILE_SOCKET])
+        if (!file || (__u64) KERNEL_READ(file, f_op) != control.file_operations[PRISM_FILE_SOCKET])
                 return 0;
         head = socket_head(socket_of_file((__u64) file));
         port = HEAD_LOCAL_PORT(head);

@@ -142,13 +142,13 @@ int BPF_PROG(socket_closing, struct sock *sk, int old_state, int new_state) {
         /* An interrupt may close any socket, and the thread it interrupts has nothing to do with it. */
         if (!st || interrupt_count(bpf_get_current_task_btf()))
                 return 0;
-        WRITE_ONCE(st->closing_file, (__u64) BPF_CORE_READ(sk, sk_socket, file));
+        WRITE_ONCE(st->closing_file, (__u64) KERNEL_READ(sk, sk_socket, file));
         file = READ_ONCE(st->closing_file);
         if (!file)
                 return 0;
         key.kind = file_identify(file, st->process_start_ns, &id);
         if (key.kind != PRISM_KIND_INET ||
-                        BPF_CORE_READ((struct file *) file, private_data) != BPF_CORE_READ(sk, sk_socket))
+                        KERNEL_READ((struct file *) file, private_data) != KERNEL_READ(sk, sk_socket))
                 return 0;
         key.space = id.space;
         key.address = id.address;

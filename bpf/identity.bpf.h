@@ -8,57 +8,54 @@
 /* The number of a thread in prismd's pid namespace; 0 if it has none there, or none any more. */
 static __always_inline __u32 user_number(struct task_struct *task) {
         struct pid *pid;
-        struct pid_namespace *ns = NULL;
+        struct pid_namespace *ns;
         unsigned int level;
-        const char *upid;
-        int nr = 0;
+        struct upid *upid;
 
         if (control.pid_namespace_level == 0)
-                return BPF_CORE_READ(task, pid);
+                return KERNEL_READ(task, pid);
 
-        pid = BPF_CORE_READ(task, thread_pid);
+        pid = KERNEL_READ(task, thread_pid);
         if (!pid)
                 return 0;
         level = control.pid_namespace_level;
-        if (BPF_CORE_READ(pid, level) < level)
+        if (KERNEL_READ(pid, level) < level)
                 return 0;
-        upid = (const char *) pid + bpf_core_field_offset(struct pid, numbers) +
-                        level * bpf_core_type_size(struct upid);
-        bpf_probe_read_kernel(&ns, sizeof(ns), upid + bpf_core_field_offset(struct upid, ns));
-        if (!ns || BPF_CORE_READ(ns, ns.inum) != settings.pid_namespace)
+        upid = (struct upid *) ((const char *) pid + bpf_core_field_offset(struct pid, numbers) +
+                        level * bpf_core_type_size(struct upid));
+        ns = KERNEL_READ(upid, ns);
+        if (!ns || KERNEL_READ(ns, ns.inum) != settings.pid_namespace)
                 return 0;
-        bpf_probe_read_kernel(&nr, sizeof(nr), upid + bpf_core_field_offset(struct upid, nr));
-        return nr;
+        return KERNEL_READ(upid, nr);
 }
 
 static __always_inline __u32 user_process_number(struct task_struct *task) {
         if (control.pid_namespace_level == 0)
-                return BPF_CORE_READ(task, tgid);
-        return user_number(BPF_CORE_READ(task, group_leader));
+                return KERNEL_READ(task, tgid);
+        return user_number(KERNEL_READ(task, group_leader));
 }
 
 /* Whether this CPU serves an interrupt, of which kinds: bits of preempt_count; 0 where that cannot be seen. */
 static __always_inline __u32 interrupt_count(struct task_struct *current) {
-        __u32 count = 0;
+        __u32 count;
 
         if (!settings.has_preempt_count)
                 return 0;
-        bpf_probe_read_kernel(
-                        &count, sizeof(count), (const char *) current->se.cfs_rq->rq + settings.preempt_count_offset);
+        count = KERNEL_READ_AT(__u32, (__u64) current->se.cfs_rq->rq + settings.preempt_count_offset);
         return count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
 }
 
 /* A number that no other address space of this boot has. */
 static __always_inline __u64 address_space(struct task_struct *task) {
-        struct mm_struct *mm = BPF_CORE_READ(task, mm);
+        struct mm_struct *mm = KERNEL_READ(task, mm);
 
         if (!mm)
                 return 0;
         if (bpf_core_field_exists(mm->context.ctx_id))
-                return BPF_CORE_READ(mm, context.ctx_id);
+                return KERNEL_READ(mm, context.ctx_id);
         /* A process and the images it executed; vfork children that have not executed one yet count as the parent's
          * copy, not the parent. */
-        return BPF_CORE_READ(task, group_leader, start_boottime) ^ (BPF_CORE_READ(task, self_exec_id) << 56);
+        return KERNEL_READ(task, group_leader, start_boottime) ^ (KERNEL_READ(task, self_exec_id) << 56);
 }
 
 /* Returns a slot, or -1 with the loss counted. */
@@ -84,8 +81,8 @@ static __always_inline void slot_give_back(__u32 slot) {
 static __always_inline void info_write(struct task_struct *task, __u64 thread, __u32 slot, __u64 start, __u64 now,
                 __u32 follow, __u32 target, bool inherited) {
         struct prism_thread_info *info = bpf_map_lookup_elem(&thread_info, &slot);
-        struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-        struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+        struct task_struct *leader = KERNEL_READ(task, group_leader);
+        struct task_struct *parent = KERNEL_READ(task, real_parent);
 
         if (!info)
                 return;
@@ -94,16 +91,16 @@ static __always_inline void info_write(struct task_struct *task, __u64 thread, _
         barrier();
         info->thread = thread;
         info->start_ns = start;
-        info->process_start_ns = BPF_CORE_READ(leader, start_boottime);
+        info->process_start_ns = KERNEL_READ(leader, start_boottime);
         info->tracked_ns = now;
-        info->parent_start_ns = BPF_CORE_READ(parent, group_leader, start_boottime);
-        info->tid = BPF_CORE_READ(task, pid);
-        info->tgid = BPF_CORE_READ(task, tgid);
+        info->parent_start_ns = KERNEL_READ(parent, group_leader, start_boottime);
+        info->tid = KERNEL_READ(task, pid);
+        info->tgid = KERNEL_READ(task, tgid);
         info->user_tid = user_number(task);
         info->user_tgid = user_process_number(task);
-        info->parent_tgid = BPF_CORE_READ(parent, tgid);
+        info->parent_tgid = KERNEL_READ(parent, tgid);
         info->user_parent_tgid = user_process_number(parent);
-        info->uid = BPF_CORE_READ(task, cred, uid.val);
+        info->uid = KERNEL_READ(task, cred, uid.val);
         info->follow = follow;
         info->target = target;
         info->inherited = inherited;
@@ -122,9 +119,9 @@ static __always_inline void send_event(struct task_struct *task, enum prism_even
         }
         event->kind = kind;
         event->padding = 0;
-        event->tgid = BPF_CORE_READ(task, tgid);
+        event->tgid = KERNEL_READ(task, tgid);
         event->user_tgid = user_process_number(task);
-        event->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+        event->process_start_ns = KERNEL_READ(task, group_leader, start_boottime);
         bpf_ringbuf_submit(event, 0);
 }
 

@@ -200,6 +200,10 @@ struct sock {
         struct socket *sk_socket;
 };
 
+struct inet_sock {
+        __u16 inet_sport; /* network byte order */
+};
+
 struct request_sock_queue {
         void *rskq_accept_head;
 };
@@ -212,6 +216,10 @@ struct tcp_sock {
         __u32 rcv_nxt, copied_seq, write_seq, snd_una;
         __u64 bytes_received, bytes_acked;
         __u32 total_retrans, srtt_us;
+};
+
+struct timespec64 {
+        __s64 tv_sec;
 };
 
 struct sockaddr_un {

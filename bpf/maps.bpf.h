@@ -4,7 +4,7 @@
 #ifndef PRISM_MAPS_H
 #define PRISM_MAPS_H
 
-#include "kernel.h"
+#include "kernel-read.h"
 #include "prism.h"
 
 extern const volatile struct prism_settings settings;
@@ -79,7 +79,8 @@ struct thread_state {
         /* The system call that it is in, while the calls tier is on: 0 in entered_ns, or an older epoch, is none. */
         __u64 entered_ns;
         __u32 entered_epoch;
-        __u32 poll_count; /* files of the current or last poll or select; more than fit into `poll` are not seen */
+        __u32 entered_how; /* calls.bpf.c: what its end has to know of it */
+        __u32 poll_count;  /* files of the current or last poll or select; more than fit into `poll` are not seen */
         struct prism_resource entered;
         __u64 entered_address, entered_file;
         __u64 opened_file;  /* which st->path led to, while that is so */

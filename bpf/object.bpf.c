@@ -5,30 +5,30 @@
 
 static __always_inline void describe_unix(struct sock *sk, struct prism_object *object) {
         struct unix_sock *unix_socket = (struct unix_sock *) sk;
-        struct unix_address *address = BPF_CORE_READ(unix_socket, addr);
-        struct sock *peer = BPF_CORE_READ(unix_socket, peer);
+        struct unix_address *address = KERNEL_READ(unix_socket, addr);
+        struct sock *peer = KERNEL_READ(unix_socket, peer);
         int length;
 
         if (peer) {
-                const char *socket = (const char *) BPF_CORE_READ(peer, sk_socket);
+                const char *socket = (const char *) KERNEL_READ(peer, sk_socket);
 
                 if (socket) {
                         struct inode *inode = (struct inode *) (socket +
                                         bpf_core_field_offset(struct socket_alloc, vfs_inode) -
                                         bpf_core_field_offset(struct socket_alloc, socket));
 
-                        object->peer_inode = BPF_CORE_READ(inode, i_ino);
+                        object->peer_inode = KERNEL_READ(inode, i_ino);
                 }
                 /* The end that was accepted has no name of its own but the listener's; the other has none at all. */
                 if (!address) {
                         struct unix_sock *other = (struct unix_sock *) peer;
 
-                        address = BPF_CORE_READ(other, addr);
+                        address = KERNEL_READ(other, addr);
                 }
         }
         if (!address)
                 return;
-        length = BPF_CORE_READ(address, len);
+        length = KERNEL_READ(address, len);
         length -= bpf_core_field_offset(struct sockaddr_un, sun_path);
         if (length <= 0)
                 return;
@@ -42,8 +42,10 @@ static __always_inline void describe_unix(struct sock *sk, struct prism_object *
 }
 
 static __always_inline void describe_inet(struct sock *sk, struct prism_object *object) {
-        object->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
-        object->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+        object->local_port = KERNEL_READ(sk, __sk_common.skc_num);
+        if (!object->local_port) /* given back already, at the end of a connection */
+                object->local_port = bpf_ntohs(KERNEL_READ((struct inet_sock *) sk, inet_sport));
+        object->remote_port = bpf_ntohs(KERNEL_READ(sk, __sk_common.skc_dport));
         if (object->family == AF_INET) {
                 bpf_core_read(object->local_address, 4, &sk->__sk_common.skc_rcv_saddr);
                 bpf_core_read(object->remote_address, 4, &sk->__sk_common.skc_daddr);
@@ -55,24 +57,24 @@ static __always_inline void describe_inet(struct sock *sk, struct prism_object *
                 struct tcp_sock *tcp = (struct tcp_sock *) sk;
 
                 object->has_counters = 1;
-                object->bytes_in = BPF_CORE_READ(tcp, bytes_received);
-                object->bytes_out = BPF_CORE_READ(tcp, bytes_acked);
-                object->retransmits = BPF_CORE_READ(tcp, total_retrans);
-                object->srtt_us = BPF_CORE_READ(tcp, srtt_us) >> 3;
-                object->receive_queue = BPF_CORE_READ(tcp, rcv_nxt) - BPF_CORE_READ(tcp, copied_seq);
-                object->send_queue = BPF_CORE_READ(tcp, write_seq) - BPF_CORE_READ(tcp, snd_una);
+                object->bytes_in = KERNEL_READ(tcp, bytes_received);
+                object->bytes_out = KERNEL_READ(tcp, bytes_acked);
+                object->retransmits = KERNEL_READ(tcp, total_retrans);
+                object->srtt_us = KERNEL_READ(tcp, srtt_us) >> 3;
+                object->receive_queue = KERNEL_READ(tcp, rcv_nxt) - KERNEL_READ(tcp, copied_seq);
+                object->send_queue = KERNEL_READ(tcp, write_seq) - KERNEL_READ(tcp, snd_una);
         }
 }
 
 static __always_inline void describe_socket(__u64 file, struct prism_object *object) {
         struct sock *sk = (struct sock *) socket_of_file(file);
 
-        object->family = BPF_CORE_READ(sk, __sk_common.skc_family);
-        object->type = BPF_CORE_READ(sk, sk_type);
-        object->protocol = BPF_CORE_READ(sk, sk_protocol);
-        object->state = BPF_CORE_READ(sk, __sk_common.skc_state);
-        object->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-        object->cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
+        object->family = KERNEL_READ(sk, __sk_common.skc_family);
+        object->type = KERNEL_READ(sk, sk_type);
+        object->protocol = KERNEL_READ(sk, sk_protocol);
+        object->state = KERNEL_READ(sk, __sk_common.skc_state);
+        object->netns = KERNEL_READ(sk, __sk_common.skc_net.net, ns.inum);
+        object->cookie = KERNEL_READ(sk, __sk_common.skc_cookie.counter);
         if (object->family == AF_UNIX)
                 describe_unix(sk, object);
         else if (object->family == AF_INET || object->family == AF_INET6)
@@ -112,9 +114,8 @@ int object_describe(__u32 scratch, struct prism_object_key *key, __u64 file, str
                                 __builtin_memcpy(object->name, st->path, sizeof(object->name));
                                 break;
                         }
-                        dentry = BPF_CORE_READ(f, f_path.dentry);
-                        bpf_probe_read_kernel_str(
-                                        object->name, sizeof(object->name), BPF_CORE_READ(dentry, d_name.name));
+                        dentry = KERNEL_READ(f, f_path.dentry);
+                        bpf_probe_read_kernel_str(object->name, sizeof(object->name), KERNEL_READ(dentry, d_name.name));
                 }
         } else if (key->kind == PRISM_KIND_POLL) {
                 int i;
@@ -154,21 +155,21 @@ __noinline __u64 tree_next(__u64 address) {
         struct rb_node *node = (struct rb_node *) address, *other;
         int i;
 
-        other = BPF_CORE_READ(node, rb_right);
+        other = KERNEL_READ(node, rb_right);
         if (other) {
                 for (i = 0; i < TREE_DEPTH_MAX; i++) {
                         node = other;
-                        other = BPF_CORE_READ(node, rb_left);
+                        other = KERNEL_READ(node, rb_left);
                         if (!other)
                                 return (__u64) node;
                 }
                 return 0;
         }
         for (i = 0; i < TREE_DEPTH_MAX; i++) {
-                other = (struct rb_node *) (BPF_CORE_READ(node, __rb_parent_color) & ~3UL);
+                other = (struct rb_node *) (KERNEL_READ(node, __rb_parent_color) & ~3UL);
                 if (!other)
                         return 0;
-                if (BPF_CORE_READ(other, rb_right) != node)
+                if (KERNEL_READ(other, rb_right) != node)
                         return (__u64) other;
                 node = other;
         }
@@ -180,16 +181,16 @@ __noinline __u64 tree_next(__u64 address) {
 static __always_inline void write_watches(struct bpf_iter__task_file *ctx, __u64 file, struct thread_state *st,
                 const struct prism_object_key *set) {
         struct file *f = (struct file *) file;
-        struct eventpoll *ep = BPF_CORE_READ(f, private_data);
+        struct eventpoll *ep = KERNEL_READ(f, private_data);
         struct prism_watch watch = { .set_space = set->space, .set_address = set->address };
-        __u64 node = (__u64) BPF_CORE_READ(ep, rbr.rb_leftmost);
+        __u64 node = (__u64) KERNEL_READ(ep, rbr.rb_leftmost);
         int i;
 
         for (i = 0; i < WATCHES_MAX && node; i++) {
                 struct epitem *item = (struct epitem *) (node - bpf_core_field_offset(struct epitem, rbn));
                 struct file_identity id = {};
 
-                watch.kind = file_identify((__u64) BPF_CORE_READ(item, ffd.file), st->process_start_ns, &id);
+                watch.kind = file_identify((__u64) KERNEL_READ(item, ffd.file), st->process_start_ns, &id);
                 watch.space = id.space;
                 watch.address = id.address;
                 bpf_seq_write(ctx->meta->seq, &watch, sizeof(watch));

@@ -24,7 +24,7 @@ static __always_inline bool is_described(__u32 kind) {
 
 /* `file` is the address that led to *key; it may have been closed and used again since: what it is now is compared. `st` is
  * the thread's, for which `descriptor` is the file. 0: there was no room. */
-extern int object_describe(
+extern __noinline int object_describe(
                 __u32 scratch, struct prism_object_key *key, __u64 file, struct thread_state *st, int descriptor);
 
 #endif

@@ -62,8 +62,8 @@ __noinline int instead_add(__u32 generation, __u64 thread, __u64 task_address, _
         key.thread = thread;
         key.tgid = tgid;
         /* A task that is gone may have left its memory to another: then the number does not fit any more. */
-        if (BPF_CORE_READ(task, tgid) == tgid)
-                key.process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+        if (KERNEL_READ(task, tgid) == tgid)
+                key.process_start_ns = KERNEL_READ(task, group_leader, start_boottime);
 
         value = bpf_map_lookup_elem(map, &key);
         if (value) {
@@ -87,9 +87,9 @@ __noinline int instead_add(__u32 generation, __u64 thread, __u64 task_address, _
 __noinline int instead_take(struct prism_instead_inline *place, __u64 task_address, __u32 tgid, __u64 ns) {
         struct task_struct *task = (struct task_struct *) task_address;
 
-        if (!place || BPF_CORE_READ(task, tgid) != tgid)
+        if (!place || KERNEL_READ(task, tgid) != tgid)
                 return -1;
-        place->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+        place->process_start_ns = KERNEL_READ(task, group_leader, start_boottime);
         place->user_tgid = user_process_number(task);
         BPF_CORE_READ_STR_INTO(&place->comm, task, group_leader, comm);
         place->tgid = tgid;

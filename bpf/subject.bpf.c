@@ -84,7 +84,7 @@ static __noinline int subject_set_path(__u64 task, struct thread_state *st, stru
         }
         s->resource.space = hash;
         s->resource.address = PRISM_BY_PATH |
-                        (absolute ? (__u64) BPF_CORE_READ(t, nsproxy, mnt_ns, ns.inum) : st->process_start_ns);
+                        (absolute ? (__u64) KERNEL_READ(t, nsproxy, mnt_ns, ns.inum) : st->process_start_ns);
         return PRISM_KIND_FILE;
 }
 

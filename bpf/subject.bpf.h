@@ -75,16 +75,18 @@ static __always_inline struct work *work_of(enum work_use use) {
 
 /* Sets what of *s can be told without the task's mappings. `how`: SUBJECT_*; `task`: its address. Returns the class of the
  * call. What is to be kept of the call's memory (the files of a poll, a path) goes into *st. */
-extern int subject_of_call(__u64 task, struct thread_state *st, struct subject *s, struct call *c, __u32 how);
+extern __noinline int subject_of_call(
+                __u64 task, struct thread_state *st, struct subject *s, struct call *c, __u32 how);
 
 /* Opens by its path a file that is seen only when the call has ended. */
-extern int subject_set_file(struct call *c, struct thread_state *st, struct subject *s, __u32 descriptor);
+extern __noinline int subject_set_file(struct call *c, struct thread_state *st, struct subject *s, __u32 descriptor);
 
 /* The same for a poll or select that was going on when its thread became tracked, with its memory read elsewhere. */
 struct select_sets {
         __u64 set[3]; /* for reading, for writing, for exceptions */
 };
-extern int subject_of_poll(struct thread_state *st, struct subject *s, __u32 n);
-extern int subject_of_select(struct thread_state *st, struct subject *s, __u32 highest, struct select_sets *sets);
+extern __noinline int subject_of_poll(struct thread_state *st, struct subject *s, __u32 n);
+extern __noinline int subject_of_select(
+                struct thread_state *st, struct subject *s, __u32 highest, struct select_sets *sets);
 
 #endif

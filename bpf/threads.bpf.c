@@ -39,15 +39,15 @@ static __always_inline bool thread_begin(struct task_struct *task, struct thread
 
         st->thread = __sync_fetch_and_add(&next_thread, 1) + 1;
         st->task = (__u64) task;
-        st->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
-        st->tgid = BPF_CORE_READ(task, tgid);
+        st->process_start_ns = KERNEL_READ(task, group_leader, start_boottime);
+        st->tgid = KERNEL_READ(task, tgid);
         st->mark_cpu = NO_MARK;
         st->slot = slot;
         st->follow = follow;
         st->target = target;
         st->inherited = inherited;
         /* First the identity: as soon as the storage is there, another CPU may charge time to the slot. */
-        info_write(task, st->thread, slot, BPF_CORE_READ(task, start_boottime), now, follow, target, inherited);
+        info_write(task, st->thread, slot, KERNEL_READ(task, start_boottime), now, follow, target, inherited);
         if (!bpf_task_storage_get(&threads, task, st, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
                 struct prism_thread_info *info;
                 __u32 index = slot;
@@ -168,7 +168,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
         WRITE_ONCE(info->sequence, info->sequence | 1);
         barrier();
         info->execs++;
-        info->uid = BPF_CORE_READ(task, cred, uid.val);
+        info->uid = KERNEL_READ(task, cred, uid.val);
         barrier();
         WRITE_ONCE(info->sequence, info->sequence + 1);
         if (!control.report_execs)
@@ -179,13 +179,13 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 /* What state a task is in right now, as good as can be seen from outside: the state machine corrects a wrong guess at
  * the first switch (`settled` is 0). */
 static __always_inline void first_state(struct task_struct *task, struct thread_state *st, __u64 now) {
-        __u32 task_state = BPF_CORE_READ(task, __state);
+        __u32 task_state = KERNEL_READ(task, __state);
         struct work *w;
 
         st->since_ns = st->ran_since_ns = now;
         if (bpf_core_field_exists(task->sched_info.run_delay))
-                st->run_delay = BPF_CORE_READ(task, sched_info.run_delay);
-        st->exec_runtime = BPF_CORE_READ(task, se.sum_exec_runtime);
+                st->run_delay = KERNEL_READ(task, sched_info.run_delay);
+        st->exec_runtime = KERNEL_READ(task, se.sum_exec_runtime);
         if (task_state &
                         (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE | TASK_STOPPED_BIT | TASK_TRACED_BIT |
                                         TASK_FROZEN)) {
@@ -196,7 +196,7 @@ static __always_inline void first_state(struct task_struct *task, struct thread_
                         resource_resolve(task, task_state, false, st, w);
                 return;
         }
-        st->state = BPF_CORE_READ(task, on_cpu) ? PRISM_STATE_RUN : PRISM_STATE_RUNQUEUE;
+        st->state = KERNEL_READ(task, on_cpu) ? PRISM_STATE_RUN : PRISM_STATE_RUNQUEUE;
         st->resource.kind = PRISM_KIND_OTHER;
         st->resource.op = PRISM_OP_UNKNOWN;
 }
@@ -217,7 +217,7 @@ int iter_mark(struct bpf_iter__task *ctx) {
                 return 0;
 
         if (!control.mark_tgid && !control.unmark_tgid) {
-                control.pid_namespace_level = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
+                control.pid_namespace_level = KERNEL_READ(bpf_get_current_task_btf(), thread_pid, level);
                 return 0;
         }
         if (control.unmark_tgid) {
@@ -248,7 +248,7 @@ int iter_mark(struct bpf_iter__task *ctx) {
         now = bpf_ktime_get_boot_ns();
         /* What first_state() asks by them. */
         fresh->task = (__u64) task;
-        fresh->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+        fresh->process_start_ns = KERNEL_READ(task, group_leader, start_boottime);
         first_state(task, fresh, now);
         if (thread_begin(task, fresh, now, control.mark_follow, control.mark_target, false))
                 bpf_seq_write(ctx->meta->seq, &one, sizeof(one));

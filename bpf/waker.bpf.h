@@ -8,14 +8,13 @@
 /* A packet to a socket of the same host is delivered in a softirq that the sender's own call runs. So if the thread that is
  * interrupted is in a call (*c) on the socket at the other end, it is the waker and not a bystander. `ports` are those of the
  * socket that the sleeper waits on, or of the watched one; of a set that of the `item`. Defined in file.bpf.c. */
-extern int is_other_end(__u32 ports, __u64 item, struct call *c);
+extern __noinline int is_other_end(__u32 ports, __u64 item, struct call *c);
 
 #define HRTIMER_CLOCK_BASES 8 /* four that expire in hard interrupts, four in softirq */
 #define TIMER_BASES_MAX 3
 
 /* Whether this CPU is running the callback of a timer now, in the part of the timer code that `hard` chooses. */
 static __always_inline bool timer_is_running(const char *rq, bool hard) {
-        void *running = NULL;
         int i;
 
         if (settings.has_hrtimer_bases) {
@@ -25,10 +24,9 @@ static __always_inline bool timer_is_running(const char *rq, bool hard) {
                 for (i = 0; i < HRTIMER_CLOCK_BASES / 2; i++) {
                         int n = hard ? i : i + HRTIMER_CLOCK_BASES / 2;
 
-                        bpf_probe_read_kernel(&running, sizeof(running),
-                                        base + n * bpf_core_type_size(struct hrtimer_clock_base) +
-                                                        bpf_core_field_offset(struct hrtimer_clock_base, running));
-                        if (running)
+                        if (KERNEL_READ_AT(__u64,
+                                            base + n * bpf_core_type_size(struct hrtimer_clock_base) +
+                                                            bpf_core_field_offset(struct hrtimer_clock_base, running)))
                                 return true;
                 }
         }
@@ -38,10 +36,9 @@ static __always_inline bool timer_is_running(const char *rq, bool hard) {
                 for (i = 0; i < TIMER_BASES_MAX; i++) {
                         if (i >= settings.timer_bases_number)
                                 break;
-                        bpf_probe_read_kernel(&running, sizeof(running),
-                                        base + i * bpf_core_type_size(struct timer_base) +
-                                                        bpf_core_field_offset(struct timer_base, running_timer));
-                        if (running)
+                        if (KERNEL_READ_AT(__u64,
+                                            base + i * bpf_core_type_size(struct timer_base) +
+                                                            bpf_core_field_offset(struct timer_base, running_timer)))
                                 return true;
                 }
         }

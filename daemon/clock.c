@@ -34,11 +34,16 @@ static int64_t offset_now(void) {
         return offset;
 }
 
-bool clock_update(Clock *c) {
+bool clock_update(Clock *c, bool hold) {
         int64_t now = offset_now();
 
+        c->held_ns = 0;
         if (c->known && llabs(now - c->offset_ns) <= CLOCK_TOLERANCE_NS)
                 return false;
+        if (c->known && hold) {
+                c->held_ns = now - c->offset_ns;
+                return false;
+        }
         c->offset_ns = now;
         c->known = true;
         return true;

@@ -10,10 +10,13 @@
 
 typedef struct Clock {
         int64_t offset_ns; /* Unix = boot + offset */
+        int64_t held_ns;   /* how far the system's clock is ahead of that, while it is held */
         bool known;
 } Clock;
 
 uint64_t boot_now(void);
-/* True when the offset is new: at first, and after a step. */
-bool clock_update(Clock *c);
+/* True when the offset is new: at first, and after a step. While something is recorded it is held: a recording lies on one time
+ * line, whatever is done to the system's clock meanwhile. Else a step back would give two rows to one second, a step forward
+ * would make it an hour long. */
+bool clock_update(Clock *c, bool hold);
 int64_t clock_unix(const Clock *c, uint64_t boot_ns);

@@ -83,6 +83,8 @@ void emit_stretch(Collector *c, Thread *t, const Stretch *s);
 
 /* ---- collector.c ---- */
 
+/* Reads again what it executes, and where. Of a process that is only named, what it was started with is nobody's business. */
+void process_refresh(Process *p);
 Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char *comm, bool observed);
 
 /* ---- waits.c ---- */

@@ -38,7 +38,7 @@ int collector_new(sd_event *event, Probes *probes, const RegistryLimits *limits,
         if (r < 0)
                 return r;
         c->generation_ns = boot_now();
-        clock_update(&c->clock);
+        clock_update(&c->clock, false);
         *ret = TAKE_PTR(c);
         return 0;
 }
@@ -73,8 +73,7 @@ Losses *collector_losses(Collector *c) {
 
 /* ---- Threads and processes ---- */
 
-/* Of a process that is only named, what it was started with is nobody's business. */
-static void process_refresh(Process *p) {
+void process_refresh(Process *p) {
         ProcDetails d;
 
         if (!p->pid)
@@ -515,7 +514,8 @@ static void release_slots(Collector *c) {
         c->c_ending = capacity;
 }
 
-int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recorded, uint64_t *ret_boundary_ns) {
+int collector_tick(Collector *c, bool flush, bool recording, Batch **ret_live, Batch **ret_recorded,
+                uint64_t *ret_boundary_ns) {
         _cleanup_(batch_unrefp) Batch *live = NULL, *recorded = NULL;
         uint64_t boundary;
         unsigned idle, n;
@@ -526,7 +526,7 @@ int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recor
         if (!live || !recorded)
                 return -ENOMEM;
 
-        if (clock_update(&c->clock))
+        if (clock_update(&c->clock, recording))
                 c->clock_described = 0;
         r = probes_flip(c->probes, flush, &idle, &boundary);
         if (r < 0)

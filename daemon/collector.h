@@ -44,8 +44,9 @@ void collector_scan(Collector *c);
 /* Closes the current interval at *ret_boundary_ns. With `flush` the states in flight are written out too, so that what
  * is known of every thread reaches to the boundary; the very few that changed state in between follow with the next
  * tick. *ret_live gets all rows; *ret_recorded those that a recording wants, with descriptions. Either may be without
- * rows. */
-int collector_tick(Collector *c, bool flush, Batch **ret_live, Batch **ret_recorded, uint64_t *ret_boundary_ns);
+ * rows. `recording`: something is recorded, see clock_update(). */
+int collector_tick(Collector *c, bool flush, bool recording, Batch **ret_live, Batch **ret_recorded,
+                uint64_t *ret_boundary_ns);
 
 /* Gives names that are being looked up a moment to come with the next tick: it is the last of a recording. */
 void collector_wait_for_names(Collector *c);

@@ -15,8 +15,6 @@
 #include "server.h"
 
 #define TICK_USEC USEC_PER_SEC
-/* How early a tick may be and still count as the second that it ends. */
-#define TICK_SLACK_NS (200 * NSEC_PER_MSEC)
 /* States in flight are written out at least so often, so that no row is much longer. */
 #define FLUSH_EVERY_NS (60 * NSEC_PER_SEC)
 /* Rare events are looked at this long after the first of a burst. */
@@ -61,16 +59,31 @@ static void report_losses(Manager *m, const Batch *b) {
                 manager_bus_loss(m, b->losses[i].part, b->losses[i].reason, b->losses[i].count);
 }
 
+/* Once for each step, not for the drift that clock discipline brings about. */
+static void report_clock(Manager *m) {
+        int64_t held = collector_clock(m->collector)->held_ns;
+
+        if (llabs(held - m->clock_held_ns) < (int64_t) NSEC_PER_SEC)
+                return;
+        m->clock_held_ns = held;
+        if (held)
+                log_warning("the system's clock was set %s by %lld s; what is being recorded keeps the time of before "
+                            "until no "
+                            "recording runs",
+                                held > 0 ? "forward" : "back", (long long) llabs(held) / (long long) NSEC_PER_SEC);
+}
+
 int manager_collect(Manager *m, bool flush, uint64_t *ret_boundary_ns) {
         _cleanup_(batch_unrefp) Batch *live = NULL, *recorded = NULL;
         uint64_t boundary;
         int r;
 
-        r = collector_tick(m->collector, flush, &live, &recorded, &boundary);
+        r = collector_tick(m->collector, flush, recorder_is_recording(m->recorder), &live, &recorded, &boundary);
         if (r < 0) {
                 log_error("cannot collect what the kernel side measured: %s", strerror(-r));
                 return r;
         }
+        report_clock(m);
         if (flush)
                 m->last_flush_ns = boundary;
         live_push(m, live, boundary);
@@ -474,130 +487,6 @@ int manager_untrack(Manager *m, Target *t, sd_bus_error *error) {
         return 0;
 }
 
-/* ---- The calls tier ---- */
-
-/* Sampled, it is on for a tick in so many. */
-#define CALLS_SAMPLE_TICKS 10
-
-/* Switches it as the running recordings want it. */
-static void update_calls(Manager *m) {
-        CallsMode mode = recorder_calls(m->recorder);
-        uint64_t now = boot_now(), on_for = now - m->calls_since_ns;
-        bool on;
-        int r;
-
-        if (mode == CALLS_NONE || m->calls_since_ns == 0)
-                on = mode != CALLS_NONE;
-        else if (mode == CALLS_FULL || on_for + TICK_SLACK_NS < NSEC_PER_SEC)
-                on = true;
-        else
-                on = on_for + TICK_SLACK_NS >= CALLS_SAMPLE_TICKS * NSEC_PER_SEC;
-
-        if (mode == CALLS_NONE)
-                m->calls_since_ns = 0;
-        else if (on && (m->calls_since_ns == 0 || on_for + TICK_SLACK_NS >= CALLS_SAMPLE_TICKS * NSEC_PER_SEC))
-                m->calls_since_ns = now;
-        r = collector_set_calls(m->collector, on);
-        if (r < 0 && r != -EOPNOTSUPP)
-                log_warning("cannot count system calls: %s", strerror(-r));
-}
-
-/* ---- Recordings ---- */
-
-int manager_record_start(Manager *m, const char *name, const char *calls, uint64_t duration_ns, recorder_answer answer,
-                void *userdata, sd_bus_error *error) {
-        Recording *recording;
-        unsigned n = 0;
-        uint64_t boundary;
-        int r;
-
-        if (!recording_name_is_valid(name))
-                return sd_bus_error_setf(error, PRISM_ERROR_INVALID_ARGS,
-                                "this cannot be a recording's name: 1 to 200 bytes of UTF-8 without control "
-                                "characters, slashes or \"..\", "
-                                "not starting with a dash or dot");
-        if (recorder_find(m->recorder, name))
-                return sd_bus_error_setf(error, PRISM_ERROR_ALREADY_EXISTS,
-                                "there is a recording \"%s\" already; delete it, or choose another name", name);
-        for (Recording *other = recorder_recordings(m->recorder); other; other = other->next)
-                n++;
-        if (n >= m->config.recordings)
-                return sd_bus_error_setf(error, PRISM_ERROR_LIMIT_REACHED,
-                                "there are %u recordings, which is the limit; delete one, or raise Recordings= in "
-                                "prismd.conf",
-                                n);
-
-        r = manager_collect(m, true, &boundary);
-        if (r >= 0)
-                r = recorder_begin(m->recorder, name, calls, duration_ns, boundary,
-                                clock_unix(collector_clock(m->collector), boundary), answer, userdata, &recording);
-        if (r < 0)
-                return r;
-        update_calls(m);
-        log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_RECORDING_STARTED, .recording = name },
-                        "recording \"%s\" started", name);
-        return 0;
-}
-
-static int record_end(Manager *m, Recording *recording, bool interrupted, recorder_answer answer, void *userdata) {
-        uint64_t boundary;
-        int r;
-
-        r = manager_collect(m, true, &boundary);
-        if (r < 0)
-                boundary = boot_now();
-        collector_wait_for_names(m->collector);
-        recorder_end_begin(recording, boundary, clock_unix(collector_clock(m->collector), boundary));
-        /* Threads that changed state while those in flight were read come with the next interval. */
-        (void) manager_collect(m, false, NULL);
-        log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_RECORDING_ENDED, .recording = recording->name },
-                        "recording \"%s\" ended", recording->name);
-        return recorder_end_finish(recording, interrupted, answer, userdata);
-}
-
-int manager_record_stop(Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error) {
-        if (recording->state == RECORDING_STARTING)
-                return sd_bus_error_setf(error, PRISM_ERROR_STORE_FAILED,
-                                "recording \"%s\" has not begun: the store has not answered yet", recording->name);
-        if (recording->state != RECORDING_RUNNING)
-                return sd_bus_error_setf(
-                                error, PRISM_ERROR_NOT_FOUND, "recording \"%s\" is not running", recording->name);
-        return record_end(m, recording, false, answer, userdata);
-}
-
-int manager_record_delete(
-                Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error) {
-        if (recording->state <= RECORDING_ENDING)
-                return sd_bus_error_setf(error, PRISM_ERROR_UNSUPPORTED, "recording \"%s\" is running; stop it first",
-                                recording->name);
-        if (recording->deleting)
-                return sd_bus_error_setf(
-                                error, PRISM_ERROR_NOT_FOUND, "recording \"%s\" is being deleted", recording->name);
-        return recorder_delete(recording, answer, userdata);
-}
-
-static void on_recording_changed(Recording *recording, void *userdata) {
-        update_calls(userdata);
-        manager_bus_recording_changed(userdata, recording);
-}
-
-static void on_recording_removed(Recording *recording, void *userdata) {
-        manager_bus_recording_removed(userdata, recording);
-}
-
-static void on_recording_expired(Recording *recording, void *userdata) {
-        (void) record_end(userdata, recording, false, NULL, NULL);
-}
-
-static void on_store_failed(int r, const char *error, void *userdata) {
-        if (r < 0)
-                log_event(LOG_ERR, &(LogFields){ .id = PRISM_MESSAGE_STORE_FAILED },
-                                "the store cannot be written, what is measured now is lost: %s", error ?: strerror(-r));
-        else
-                log_event(LOG_INFO, &(LogFields){ .id = PRISM_MESSAGE_STORE_RECOVERED },
-                                "the store can be written again");
-}
-
 /* ---- The loop ---- */
 
 static void log_losses(Manager *m) {
@@ -648,7 +537,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
                 remove_ended_targets(m);
         } else if (m->n_live > 0 || m->ticks % RESCAN_EVERY_TICKS == 0)
                 (void) manager_collect(m, false, NULL);
-        update_calls(m);
+        manager_update_calls(m);
         log_losses(m);
         log_catch_up();
         notify_status(m);
@@ -776,6 +665,7 @@ static void log_parts(Manager *m) {
 int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) {
         _cleanup_(manager_freep) Manager *m = NULL;
         CollectorHooks collector_hooks;
+        Clock clock = {};
         RecorderHooks recorder_hooks;
         int r;
 
@@ -783,6 +673,8 @@ int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) 
         if (!m)
                 return -ENOMEM;
         m->lock_fd = -1;
+        clock_update(&clock, false);
+        m->start_ns = clock_unix(&clock, boot_now());
         config_defaults(&m->config);
         if (options->config_file) {
                 m->config_file = strdup(options->config_file);
@@ -817,15 +709,8 @@ int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) 
                         &collector_hooks, &m->collector);
         if (r < 0)
                 return r;
-        m->start_ns = clock_unix(collector_clock(m->collector), boot_now());
 
-        recorder_hooks = (RecorderHooks){
-                .changed = on_recording_changed,
-                .removed = on_recording_removed,
-                .expired = on_recording_expired,
-                .failed = on_store_failed,
-                .userdata = m,
-        };
+        recorder_hooks = manager_recorder_hooks(m);
         r = recorder_new(m->event, m->database, &m->machine, collector_losses(m->collector), &recorder_hooks,
                         &m->recorder, ret_error);
         if (r >= 0)
@@ -857,7 +742,7 @@ Manager *manager_free(Manager *m) {
         if (m->recorder && m->collector)
                 for (Recording *recording = recorder_recordings(m->recorder); recording; recording = recording->next)
                         if (recording->state == RECORDING_RUNNING)
-                                (void) record_end(m, recording, true, NULL, NULL);
+                                (void) manager_record_end(m, recording, true, NULL, NULL);
         /* Answers that are still due go out before the connections close. */
         m->images = worker_free(m->images);
         m->recorder = recorder_free(m->recorder);

@@ -54,6 +54,7 @@ struct Manager {
         uint64_t ticks;
         uint64_t calls_since_ns; /* when the calls tier was last switched on; 0: no recording wants it */
         uint64_t last_flush_ns;
+        int64_t clock_held_ns; /* the last step of the system's clock that was reported */
         uint64_t logged_losses;
         char status[128]; /* as systemd was told last */
 };
@@ -83,9 +84,11 @@ int manager_track(Manager *m, TargetKind kind, const char *argument, enum prism_
 int manager_untrack(Manager *m, Target *t, sd_bus_error *error);
 Target *manager_target(Manager *m, uint32_t number);
 
-/* `answer` comes when the store has it, with the recording and what was wrong. */
+/* manager-recordings.c. `answer` comes when the store has it, with the recording and what was wrong. */
 int manager_record_start(Manager *m, const char *name, const char *calls, uint64_t duration_ns, recorder_answer answer,
                 void *userdata, sd_bus_error *error);
+/* `interrupted`: by prismd's own end. */
+int manager_record_end(Manager *m, Recording *recording, bool interrupted, recorder_answer answer, void *userdata);
 int manager_record_stop(Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error);
 int manager_record_delete(
                 Manager *m, Recording *recording, recorder_answer answer, void *userdata, sd_bus_error *error);
@@ -93,6 +96,13 @@ int manager_record_delete(
 /* `answer` gets the descriptor of an image, which it must close, or r < 0. */
 typedef void (*snapshot_answer)(int r, int fd, const char *error, void *userdata);
 int manager_snapshot(Manager *m, snapshot_answer answer, void *userdata, sd_bus_error *error);
+
+RecorderHooks manager_recorder_hooks(Manager *m);
+/* Switches the calls tier as the running recordings want it. */
+void manager_update_calls(Manager *m);
+
+/* How early a tick may be and still count as the second that it ends. */
+#define TICK_SLACK_NS (200 * NSEC_PER_MSEC)
 
 /* Closes the current interval now. With `flush` all is known up to *ret_boundary_ns (boot clock; may be NULL). */
 int manager_collect(Manager *m, bool flush, uint64_t *ret_boundary_ns);

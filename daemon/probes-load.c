@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Loading the kernel side part by part: what this kernel has, which programs are chosen, what is missing without them. */
 #include "probes-internal.h"
+#include "probe_reads.skel.h"
 
 #include "clock.h"
 
@@ -412,6 +413,36 @@ static int load_error(int r, char **ret_error) {
         return r;
 }
 
+#ifdef PRISM_ALWAYS_PROBE_READS
+#define ALWAYS_PROBE_READS true
+#else
+#define ALWAYS_PROBE_READS false
+#endif
+
+/* As prism_bpf__open_opts() does, with the variant that this kernel can load: bpf/kernel-read.h. They differ in code only. */
+static int skeleton_open(const struct btf *btf, const struct bpf_object_open_opts *options, struct prism_bpf **ret) {
+        struct prism_bpf *skeleton;
+        int r;
+
+        skeleton = calloc(1, sizeof(*skeleton));
+        if (!skeleton)
+                return -ENOMEM;
+        r = prism_bpf__create_skeleton(skeleton);
+        if (r < 0) {
+                free(skeleton);
+                return r;
+        }
+        if (ALWAYS_PROBE_READS || btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) < 0)
+                skeleton->skeleton->data = (void *) prism_probe_reads__elf_bytes(&skeleton->skeleton->data_sz);
+        r = bpf_object__open_skeleton(skeleton->skeleton, options);
+        if (r < 0) {
+                prism_bpf__destroy(skeleton);
+                return r;
+        }
+        *ret = skeleton;
+        return 0;
+}
+
 static int probes_load(Probes *p, char **ret_error) {
         LIBBPF_OPTS(bpf_object_open_opts, options);
         struct btf *btf;
@@ -425,9 +456,8 @@ static int probes_load(Probes *p, char **ret_error) {
          * needs CAP_SYS_ADMIN, and fail the whole load without it. */
         if (access(KERNEL_TYPES, R_OK) == 0)
                 options.btf_custom_path = KERNEL_TYPES;
-        p->skeleton = prism_bpf__open_opts(&options);
-        if (!p->skeleton) {
-                r = -errno;
+        r = skeleton_open(btf, &options, &p->skeleton);
+        if (r < 0) {
                 btf__free(btf);
                 return load_error(r, ret_error);
         }

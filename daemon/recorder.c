@@ -382,8 +382,10 @@ static void recording_run(Job *job) {
         switch (j->step) {
         case STEP_BEGIN:
                 j->r = store_recording_begin(s, j->name, j->start_ns, j->options, &j->id, &j->error);
-                if (j->r >= 0)
+                if (j->r >= 0) {
                         j->recording->store_id = j->id;
+                        (void) store_checkpoint(s); /* whoever was told of it finds it after a power cut */
+                }
                 break;
         case STEP_END:
                 /* Given perhaps before the main loop knew the id. */

@@ -9,10 +9,16 @@ Process *observed_process(Collector *c, uint32_t tgid, uint64_t start_ns, uint32
         char name[PRISM_COMM_LENGTH + 1] = {};
         Process *p;
 
-        p = registry_process(c->registry, &id);
-        if (p)
-                return p;
         memcpy(name, comm, PRISM_COMM_LENGTH);
+        p = registry_process(c->registry, &id);
+        if (p) {
+                /* One that is followed tells its name itself. */
+                if (p->observed && *name && !streq(p->comm, name)) {
+                        snprintf(p->comm, sizeof(p->comm), "%s", name);
+                        process_refresh(p);
+                }
+                return p;
+        }
         return process_add(c, &id, user_tgid, name, true);
 }
 

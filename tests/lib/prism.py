@@ -17,7 +17,7 @@ import time
 from tap import NeedsBpf
 
 BUILD = pathlib.Path(os.environ.get("PRISM_BUILD", "build")).resolve()
-PRISMD = BUILD / "daemon/prismd"
+PRISMD = BUILD / "daemon" / os.environ.get("PRISM_PRISMD", "prismd")  # or one of its variants
 PRISMCTL = BUILD / "ctl/prismctl"
 WORKLOADS = BUILD / "tests/truth/workloads"
 

@@ -10,7 +10,7 @@ START_TEST(test_offset) {
         Clock c = {};
         int64_t now, held;
 
-        ck_assert(clock_update(&c));
+        ck_assert(clock_update(&c, false));
         ck_assert(c.known);
         ck_assert_int_eq(clock_gettime(CLOCK_REALTIME, &before), 0);
         now = clock_unix(&c, boot_now());
@@ -21,13 +21,18 @@ START_TEST(test_offset) {
         /* Off by less than is tolerated: the same to the nanosecond. By more: read anew. */
         c.offset_ns += CLOCK_TOLERANCE_NS / 2;
         held = c.offset_ns;
-        ck_assert(!clock_update(&c));
+        ck_assert(!clock_update(&c, false));
         ck_assert_int_eq(c.offset_ns, held);
         c.offset_ns -= 3600 * SECOND;
-        ck_assert(clock_update(&c));
+        /* While something is recorded it stays, and says by how much. */
+        ck_assert(!clock_update(&c, true));
+        ck_assert_int_eq(c.offset_ns, held - 3600 * SECOND);
+        ck_assert_int_lt(llabs(c.held_ns - 3600 * SECOND), 2 * CLOCK_TOLERANCE_NS);
+        ck_assert(clock_update(&c, false));
         ck_assert_int_lt(llabs(c.offset_ns - held), 2 * CLOCK_TOLERANCE_NS);
+        ck_assert_int_eq(c.held_ns, 0);
         c.offset_ns += 2 * CLOCK_TOLERANCE_NS + CLOCK_TOLERANCE_NS / 2;
-        ck_assert(clock_update(&c));
+        ck_assert(clock_update(&c, false));
 }
 END_TEST
 
