@@ -20,6 +20,8 @@ struct Collector {
         unsigned n_by_slot;
         /* Slots whose thread ended go back after one more turn of the generations, when no program can write them. */
         bool *on_its_way; /* [n_by_slot] */
+        /* [n_by_slot] handle of the thread there that could not be entered, which is counted; 0: none. */
+        uint64_t *refused;
         unsigned *ending, *ended;
         size_t n_ending, c_ending, n_ended, c_ended;
 
@@ -85,7 +87,8 @@ void emit_stretch(Collector *c, Thread *t, const Stretch *s);
 
 /* Reads again what it executes, and where. Of a process that is only named, what it was started with is nobody's business. */
 void process_refresh(Process *p);
-Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char *comm, bool observed);
+/* Enters one that is only named. NULL: counted. */
+Process *process_observe(Collector *c, const Identity *id, uint32_t pid, const char *comm);
 
 /* ---- waits.c ---- */
 

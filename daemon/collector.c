@@ -53,6 +53,7 @@ Collector *collector_free(Collector *c) {
         cgroup_times_free(c->cgroup_times);
         free(c->by_slot);
         free(c->on_its_way);
+        free(c->refused);
         free(c->ending);
         free(c->ended);
         free(c);
@@ -89,28 +90,34 @@ void process_refresh(Process *p) {
         p->described = 0;
 }
 
-Process *process_add(Collector *c, const Identity *id, uint32_t pid, const char *comm, bool observed) {
+/* NULL and errno, not counted. */
+static Process *process_try_add(Collector *c, const Identity *id, uint32_t pid, const char *comm, bool observed) {
         Process *p = registry_add_process(c->registry, id, observed);
-        ProcStatus status;
 
-        if (!p) {
-                losses_count(&c->losses, "collector",
-                                errno != ENOSPC            ? "memory"
-                                                : observed ? "observed-limit"
-                                                           : "process-limit",
-                                1);
+        if (!p)
                 return NULL;
-        }
         p->pid = pid;
         snprintf(p->comm, sizeof(p->comm), "%s", comm);
         process_refresh(p);
-        if (observed && pid && proc_status(pid, &status) >= 0) {
+        return p;
+}
+
+Process *process_observe(Collector *c, const Identity *id, uint32_t pid, const char *comm) {
+        Process *p = process_try_add(c, id, pid, comm, true);
+        ProcStatus status;
+
+        if (!p) {
+                losses_count(&c->losses, "collector", errno == ENOSPC ? "observed-limit" : "memory", 1);
+                return NULL;
+        }
+        if (pid && proc_status(pid, &status) >= 0) {
                 p->ppid = status.ppid;
                 p->uid = status.uid;
         }
         return p;
 }
 
+/* NULL and errno, not counted: a thread without a process is tried again at each look. */
 static Process *process_of_info(Collector *c, const struct prism_thread_info *info) {
         Identity id = { .start_boot_ns = info->process_start_ns, .number = info->tgid };
         Identity parent_id = { .start_boot_ns = info->parent_start_ns, .number = info->parent_tgid };
@@ -118,12 +125,12 @@ static Process *process_of_info(Collector *c, const struct prism_thread_info *in
         bool first = !p || p->live_threads == 0;
 
         if (!p) {
-                p = process_add(c, &id, info->user_tgid, info->comm, false);
+                p = process_try_add(c, &id, info->user_tgid, info->comm, false);
                 if (!p)
                         return NULL;
         }
         if (first && !registry_list_process(c->registry, p)) {
-                losses_count(&c->losses, "collector", "process-limit", 1);
+                errno = ENOSPC;
                 return NULL;
         }
         p->ppid = info->user_parent_tgid;
@@ -196,6 +203,7 @@ static void thread_end(Collector *c, Thread *t, uint64_t exit_ns, bool exited) {
 }
 
 static int slots_grow(Collector *c, unsigned n) {
+        uint64_t *refused;
         Thread **threads;
         bool *flags;
 
@@ -210,6 +218,11 @@ static int slots_grow(Collector *c, unsigned n) {
         if (!flags)
                 return -ENOMEM;
         c->on_its_way = flags;
+        refused = reallocarray(c->refused, n, sizeof(*refused));
+        if (!refused)
+                return -ENOMEM;
+        c->refused = refused;
+        memset(refused + c->n_by_slot, 0, (n - c->n_by_slot) * sizeof(*refused));
         memset(threads + c->n_by_slot, 0, (n - c->n_by_slot) * sizeof(*threads));
         memset(flags + c->n_by_slot, 0, (n - c->n_by_slot) * sizeof(*flags));
         c->n_by_slot = n;
@@ -234,8 +247,12 @@ static void scan_slot(Collector *c, unsigned slot) {
                 if (t) /* it has gone on to another slot, as the leader of its process */
                         return;
                 p = process_of_info(c, &info);
-                if (!p)
+                if (!p) {
+                        if (c->refused[slot] != info.thread)
+                                losses_count(&c->losses, "collector", errno == ENOSPC ? "process-limit" : "memory", 1);
+                        c->refused[slot] = info.thread;
                         return;
+                }
                 t = registry_add_thread(c->registry, &id, info.thread, p);
                 if (!t) {
                         losses_count(&c->losses, "collector", "memory", 1);
@@ -514,6 +531,38 @@ static void release_slots(Collector *c) {
         c->c_ending = capacity;
 }
 
+static void forget_process(const Process *p, void *userdata) {
+        Collector *c = userdata;
+
+        note_failure(c, redescribe_process(c->live, p, &c->clock));
+}
+
+static void forget_thread(const Thread *t, void *userdata) {
+        Collector *c = userdata;
+
+        note_failure(c, redescribe_thread(c->live, t, &c->clock));
+}
+
+static void forget_resource(const Resource *s, void *userdata) {
+        Collector *c = userdata;
+
+        note_failure(c, redescribe_resource(c->live, s));
+}
+
+/* Makes room in the registry. What the rows of the last minute still name leaves its description in the newest batch, which
+ * is kept longer than they are. */
+static void forget(Collector *c, uint64_t boundary, uint64_t generation_ns) {
+        const RegistryForget hooks = {
+                .process = forget_process,
+                .thread = forget_thread,
+                .resource = forget_resource,
+                .userdata = c,
+        };
+
+        if (c->tick % COLLECT_EVERY_TICKS == 0 || registry_is_crowded(c->registry))
+                registry_collect(c->registry, boundary, generation_ns, &hooks);
+}
+
 int collector_tick(Collector *c, bool flush, bool recording, Batch **ret_live, Batch **ret_recorded,
                 uint64_t *ret_boundary_ns) {
         _cleanup_(batch_unrefp) Batch *live = NULL, *recorded = NULL;
@@ -556,6 +605,7 @@ int collector_tick(Collector *c, bool flush, bool recording, Batch **ret_live, B
         }
         end_missing(c, boundary);
         tell_names(c);
+        forget(c, boundary, c->generation_ns);
         c->generation_ns = boundary;
         collect_losses(c, boundary);
         if (recorded->n_thread_times > 0 && c->clock_described != c->epoch) {
@@ -564,9 +614,6 @@ int collector_tick(Collector *c, bool flush, bool recording, Batch **ret_live, B
                                                 &(BatchClock){ (int64_t) boundary, clock_unix(&c->clock, boundary) }));
                 c->clock_described = c->epoch;
         }
-        if (c->tick % COLLECT_EVERY_TICKS == 0)
-                registry_collect(c->registry, boundary);
-
         c->live = c->recorded = NULL;
         *ret_live = TAKE_PTR(live);
         *ret_recorded = TAKE_PTR(recorded);

@@ -5,7 +5,7 @@
 
 #include "object-name.h"
 
-static int add_process(Batch *b, const Process *p, const Clock *clock) {
+int redescribe_process(Batch *b, const Process *p, const Clock *clock) {
         return batch_add_process(b,
                         &(BatchProcess){
                                         .key = p->key,
@@ -28,7 +28,7 @@ static int add_process(Batch *b, const Process *p, const Clock *clock) {
                         });
 }
 
-static int add_thread(Batch *b, const Thread *t, const Clock *clock) {
+int redescribe_thread(Batch *b, const Thread *t, const Clock *clock) {
         return batch_add_thread(b,
                         &(BatchThread){
                                         .key = t->key,
@@ -70,7 +70,7 @@ static int add_socket(Batch *b, const Resource *s) {
                         });
 }
 
-static int add_resource(Batch *b, const Resource *s) {
+int redescribe_resource(Batch *b, const Resource *s) {
         int r;
 
         r = batch_add_resource(b,
@@ -86,18 +86,18 @@ static int add_resource(Batch *b, const Resource *s) {
 }
 
 void describe_process(Batch *b, Process *p, const Clock *clock, uint64_t epoch) {
-        if (p->described != epoch && add_process(b, p, clock) >= 0)
+        if (p->described != epoch && redescribe_process(b, p, clock) >= 0)
                 p->described = epoch;
 }
 
 void describe_thread(Batch *b, Thread *t, const Clock *clock, uint64_t epoch) {
         describe_process(b, t->process, clock, epoch);
-        if (t->described != epoch && add_thread(b, t, clock) >= 0)
+        if (t->described != epoch && redescribe_thread(b, t, clock) >= 0)
                 t->described = epoch;
 }
 
 void describe_resource(Batch *b, Resource *s, uint64_t epoch) {
-        if (s->described != epoch && add_resource(b, s) >= 0)
+        if (s->described != epoch && redescribe_resource(b, s) >= 0)
                 s->described = epoch;
 }
 
@@ -111,7 +111,7 @@ static void describe_one_thread(Thread *t, void *userdata) {
         DescribeAll *d = userdata;
 
         if (d->r >= 0)
-                d->r = add_thread(d->batch, t, d->clock);
+                d->r = redescribe_thread(d->batch, t, d->clock);
 }
 
 int describe_all(Batch *b, Registry *registry, const Clock *clock) {
@@ -119,7 +119,7 @@ int describe_all(Batch *b, Registry *registry, const Clock *clock) {
         int r;
 
         for (Process *p = registry_processes(registry); p; p = p->hh.next) {
-                r = add_process(b, p, clock);
+                r = redescribe_process(b, p, clock);
                 if (r < 0)
                         return r;
         }
@@ -127,7 +127,7 @@ int describe_all(Batch *b, Registry *registry, const Clock *clock) {
         if (d.r < 0)
                 return d.r;
         for (Resource *s = registry_resources(registry); s; s = s->hh.next) {
-                r = add_resource(b, s);
+                r = redescribe_resource(b, s);
                 if (r < 0)
                         return r;
         }

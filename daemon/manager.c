@@ -705,7 +705,12 @@ int manager_new(const ManagerOptions *options, Manager **ret, char **ret_error) 
                 .process_gone = on_process_gone,
                 .userdata = m,
         };
-        r = collector_new(m->event, m->probes, &(RegistryLimits){ m->config.processes, m->config.resources },
+        r = collector_new(m->event, m->probes,
+                        &(RegistryLimits){
+                                        .processes = m->config.processes,
+                                        .resources = m->config.resources,
+                                        .threads = m->config.threads,
+                        },
                         &collector_hooks, &m->collector);
         if (r < 0)
                 return r;

@@ -8,6 +8,8 @@
 /* Longer than the last minute that GetSnapshot gives. */
 #define KEEP_ENDED_NS (90 * NSEC_PER_SEC)
 #define KEEP_UNUSED_NS (600 * NSEC_PER_SEC)
+/* Longer than the last rows of a thread that ended, and those that name it as a waker, need to come. */
+#define KEEP_LEAST_NS (3 * NSEC_PER_SEC)
 
 struct Registry {
         RegistryLimits limits;
@@ -59,6 +61,7 @@ static void remove_thread(Registry *r, Thread *t) {
                 HASH_DELETE(hh_identity, r->by_identity, t);
         if (t->handle)
                 HASH_DELETE(hh_handle, r->by_handle, t);
+        t->process->known_threads--;
         free(t);
 }
 
@@ -226,6 +229,7 @@ Thread *registry_add_thread(Registry *r, const Identity *id, uint64_t handle, Pr
         t->handle = handle;
         t->key = ++r->next_key;
         t->process = process;
+        process->known_threads++;
 
         older = registry_thread(r, id);
         if (older) {
@@ -233,6 +237,7 @@ Thread *registry_add_thread(Registry *r, const Identity *id, uint64_t handle, Pr
                 if (!older->handle) {
                         /* Rows of the last minute name it: it is the same thread. */
                         t->key = older->key;
+                        older->process->known_threads--;
                         free(older);
                 }
         }
@@ -430,42 +435,81 @@ Resource *registry_resources(Registry *r) {
         return r->resources;
 }
 
-void registry_collect(Registry *r, uint64_t now) {
+static bool ended_are_crowded(const Registry *r) {
+        unsigned followed = HASH_COUNT(r->processes) - r->n_observed;
+
+        return followed > r->limits.processes / 2 || r->n_observed > r->limits.processes / 2 ||
+                        HASH_CNT(hh_identity, r->by_identity) > r->limits.threads + r->limits.threads / 2;
+}
+
+static bool resources_are_crowded(const Registry *r) {
+        return HASH_COUNT(r->resources) > r->limits.resources / 2;
+}
+
+bool registry_is_crowded(const Registry *r) {
+        return ended_are_crowded(r) || resources_are_crowded(r);
+}
+
+/* Threads that ended, or were last seen to wake, before; and the processes that are left without any. */
+static void remove_ended(Registry *r, uint64_t before, const RegistryForget *forget) {
         Thread *t, *t_next;
         Process *p, *p_next;
-        Resource *s, *s_next;
-        uint64_t kept_from;
 
         HASH_ITER(hh_handle, r->by_handle, t, t_next)
-                if (!t->live && t->exit_boot_ns + KEEP_ENDED_NS < now && t->used_ns + KEEP_ENDED_NS < now) {
+                if (!t->live && t->exit_boot_ns < before && t->used_ns < before) {
                         t->process->used_ns = MAX(t->process->used_ns, t->used_ns);
+                        if (forget)
+                                forget->thread(t, forget->userdata);
                         remove_thread(r, t);
                 }
         HASH_ITER(hh_identity, r->by_identity, t, t_next)
-                if (!t->handle && t->used_ns + KEEP_ENDED_NS < now)
+                if (!t->handle && t->used_ns < before) {
+                        if (forget)
+                                forget->thread(t, forget->userdata);
                         remove_thread(r, t);
-
-        /* A process goes after its last thread: threads point to it. Soon after boot the clock is below the time to keep. */
-        kept_from = now > KEEP_ENDED_NS ? now - KEEP_ENDED_NS : 0;
-        for (t = r->by_identity; t; t = t->hh_identity.next)
-                t->process->used_ns = MAX(t->process->used_ns, kept_from);
-        for (t = r->by_handle; t; t = t->hh_handle.next)
-                t->process->used_ns = MAX(t->process->used_ns, kept_from);
+                }
         HASH_ITER(hh, r->processes, p, p_next)
-                if (p->live_threads == 0 && p->used_ns + KEEP_ENDED_NS < now) {
+                if (p->live_threads == 0 && p->known_threads == 0 && p->used_ns < before) {
+                        if (forget)
+                                forget->process(p, forget->userdata);
                         registry_unlist_process(r, p);
                         r->n_observed -= p->observed;
                         HASH_DEL(r->processes, p);
                         process_free(p);
                 }
+}
 
-        /* A futex comes back; what was closed does not. */
+static void remove_unused(Registry *r, uint64_t before, uint64_t futexes_before, const RegistryForget *forget) {
+        Resource *s, *s_next;
+
         HASH_ITER(hh, r->resources, s, s_next)
-                if (s->used_ns + (s->id.kind == PRISM_KIND_FUTEX ? KEEP_UNUSED_NS : KEEP_ENDED_NS) < now) {
+                if (s->used_ns < (s->id.kind == PRISM_KIND_FUTEX ? futexes_before : before)) {
+                        if (forget)
+                                forget->resource(s, forget->userdata);
                         unlist_connection(r, s);
                         HASH_DEL(r->resources, s);
                         resource_free(s);
                 }
+}
+
+/* Soon after boot the clock is below the time to keep. */
+static uint64_t ago(uint64_t now, uint64_t ns) {
+        return now > ns ? now - ns : 0;
+}
+
+void registry_collect(Registry *r, uint64_t now, uint64_t generation_ns, const RegistryForget *forget) {
+        remove_ended(r, ago(now, KEEP_ENDED_NS), NULL);
+        /* A futex comes back; what was closed does not. */
+        remove_unused(r, ago(now, KEEP_ENDED_NS), ago(now, KEEP_UNUSED_NS), NULL);
+
+        for (uint64_t keep = KEEP_ENDED_NS / 3; keep >= KEEP_LEAST_NS && registry_is_crowded(r); keep /= 3) {
+                if (ended_are_crowded(r))
+                        remove_ended(r, ago(now, keep), forget);
+                if (resources_are_crowded(r))
+                        remove_unused(r, ago(now, keep), ago(now, keep), forget);
+        }
+        if (resources_are_crowded(r))
+                remove_unused(r, generation_ns, generation_ns, forget);
 }
 
 unsigned registry_n_processes(const Registry *r) {

@@ -34,7 +34,8 @@ struct Process {
         char *target;          /* name of the target that brought it in */
         uint32_t *targets;     /* numbers of the targets that include it */
         size_t n_targets;
-        unsigned live_threads; /* tracked ones */
+        unsigned live_threads;  /* tracked ones */
+        unsigned known_threads; /* those that point here */
         uint32_t execs;
         uint64_t described; /* the epoch in which the store was told of it as it is now */
         uint64_t used_ns;
@@ -119,7 +120,16 @@ struct Resource {
 typedef struct RegistryLimits {
         unsigned processes; /* tracked ones; and as many again that are only named */
         unsigned resources;
+        unsigned threads; /* tracked ones, which others see to; here, of those that have ended or are only named */
 } RegistryLimits;
+
+/* Is shown each thing that is forgotten although rows of the last minute may name it. */
+typedef struct RegistryForget {
+        void (*process)(const Process *p, void *userdata);
+        void (*thread)(const Thread *t, void *userdata);
+        void (*resource)(const Resource *s, void *userdata);
+        void *userdata;
+} RegistryForget;
 
 int registry_new(const RegistryLimits *limits, Registry **ret);
 Registry *registry_free(Registry *r);
@@ -158,8 +168,12 @@ void registry_note_connection(Registry *r, Resource *resource, const ConnectionK
 Resource *registry_connection(Registry *r, const ConnectionKey *key);
 Resource *registry_resources(Registry *r); /* iterate with ->hh.next */
 
-/* Removes what ended, or was last used, so long before `now` that no row of the last minute names it. */
-void registry_collect(Registry *r, uint64_t now);
+/* Whether more than half of a limit is used up, so that registry_collect() is due. */
+bool registry_is_crowded(const Registry *r);
+/* Removes what ended, or was last used, so long before `now` that no row of the last minute names it. While that leaves the
+ * registry crowded, also what is younger, down to what was used since `generation_ns`: the next tick may bring as much that
+ * is new. Whoever holds a pointer to anything here must have let go of it. */
+void registry_collect(Registry *r, uint64_t now, uint64_t generation_ns, const RegistryForget *forget);
 
 unsigned registry_n_processes(const Registry *r); /* tracked and alive */
 unsigned registry_n_threads(const Registry *r);   /* tracked and alive */

@@ -18,10 +18,12 @@
 #include "messages.h"
 
 #define BACKLOG 128
-/* Messages that wait for a client to read them. One that asks for more while so many answers wait, or lets so many
- * signals pile up, is dropped. */
+/* Messages that wait for a client to read them. One that asks for more while so many answers wait is dropped. Signals are left
+ * out while so many wait, since a burst of processes that come and go is no fault of the client; it is dropped when it has
+ * read none of them for so long. */
 #define ANSWERS_MAX 32
 #define SIGNALS_MAX 512
+#define DEAF_USEC (5 * USEC_PER_SEC)
 #define SEND_BUFFER (128 * 1024)
 /* How long until the system bus is looked for again; doubled each time. */
 #define REJOIN_USEC (1 * USEC_PER_SEC)
@@ -32,7 +34,9 @@ struct Connection {
         Server *server;
         sd_bus *bus;
         bool private, doomed, begun;
-        Access *access; /* on the system bus */
+        uint64_t full_since_usec,
+                        full_with; /* signals are left out since then, and how many messages waited; 0: they are not */
+        Access *access;            /* on the system bus */
         Connection *next;
 };
 
@@ -152,19 +156,43 @@ static int on_authenticated(sd_bus_message *message, void *userdata, sd_bus_erro
         return sd_event_source_set_enabled(c->server->starter, SD_EVENT_ONESHOT);
 }
 
-/* Whether a private client has let so many messages pile up that it must go. */
-static bool connection_is_stuck(Connection *c, uint64_t most) {
-        uint64_t queued;
-
-        if (!c->private || c->doomed)
-                return c->doomed;
-        if (sd_bus_get_n_queued_write(c->bus, &queued) < 0 || queued <= most)
-                return false;
+static void connection_doom(Connection *c) {
         log_event(LOG_WARNING, &(LogFields){ .id = PRISM_MESSAGE_CLIENT_DROPPED },
                         "a client that does not read its messages was disconnected");
         c->doomed = true;
         (void) sd_event_source_set_enabled(c->server->reaper, SD_EVENT_ONESHOT);
+}
+
+/* Whether a private client has let so many answers pile up that it must go. */
+static bool connection_is_stuck(Connection *c) {
+        uint64_t queued;
+
+        if (!c->private || c->doomed)
+                return c->doomed;
+        if (sd_bus_get_n_queued_write(c->bus, &queued) < 0 || queued <= ANSWERS_MAX)
+                return false;
+        connection_doom(c);
         return true;
+}
+
+/* Whether a signal can be given to it. */
+static bool connection_takes_signals(Connection *c) {
+        uint64_t queued, now;
+
+        if (!c->private || c->doomed)
+                return !c->doomed;
+        if (sd_bus_get_n_queued_write(c->bus, &queued) < 0 || queued <= SIGNALS_MAX) {
+                c->full_since_usec = 0;
+                return true;
+        }
+        if (sd_event_now(c->server->manager->event, CLOCK_MONOTONIC, &now) < 0)
+                return false;
+        if (c->full_since_usec == 0 || queued < c->full_with) {
+                c->full_since_usec = now;
+                c->full_with = queued;
+        } else if (now - c->full_since_usec > DEAF_USEC)
+                connection_doom(c);
+        return false;
 }
 
 static int connection_serve(Connection *c) {
@@ -183,7 +211,7 @@ static int connection_serve(Connection *c) {
 
 /* busctl greets a bus daemon first; we answer as if we were one. */
 static int on_private_message(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        if (connection_is_stuck(userdata, ANSWERS_MAX))
+        if (connection_is_stuck(userdata))
                 return 1;
         if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus", "Hello") <= 0)
                 return 0;
@@ -528,7 +556,7 @@ void server_for_each_bus(Server *s, void (*send)(sd_bus *bus, void *userdata), v
                 return;
         for (Connection *c = s->connections; c; c = next) {
                 next = c->next;
-                if (!connection_is_stuck(c, SIGNALS_MAX))
+                if (connection_takes_signals(c))
                         send(c->bus, userdata);
         }
 }

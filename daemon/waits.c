@@ -19,7 +19,7 @@ Process *observed_process(Collector *c, uint32_t tgid, uint64_t start_ns, uint32
                 }
                 return p;
         }
-        return process_add(c, &id, user_tgid, name, true);
+        return process_observe(c, &id, user_tgid, name);
 }
 
 void collect_inline_insteads(Collector *c, Thread *t, const struct prism_thread_time *row) {
@@ -49,7 +49,7 @@ static Thread *waker_of(Collector *c, const struct prism_wait_key *key, const st
                 return t;
         p = registry_process(c->registry, &process_id);
         if (!p)
-                p = process_add(c, &process_id, value->waker_user_tgid, value->waker_comm, true);
+                p = process_observe(c, &process_id, value->waker_user_tgid, value->waker_comm);
         if (!p)
                 return NULL;
         t = registry_add_thread(c->registry, &id, 0, p);

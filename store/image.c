@@ -40,11 +40,11 @@ int store_image(const StoreMachine *machine, Batch *const *batches, size_t n_bat
         r = store_open(NULL, machine, &s, ret_error);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < n_batches; i++) {
+        r = store_write_descriptions(s, batches, n_batches, ret_error);
+        for (size_t i = 0; r >= 0 && i < n_batches; i++)
                 r = store_write(s, batches[i], ret_error);
-                if (r < 0)
-                        return r;
-        }
+        if (r < 0)
+                return r;
 
         image = sqlite3_serialize(s->database, "main", &size, SQLITE_SERIALIZE_NOCOPY);
         if (!image)

@@ -40,6 +40,10 @@ DEFINE_CLEANUP(void *, sqlite3_free);
 /* How often a writer tries again before it gives up on another's lock. */
 #define STORE_BUSY_TIMEOUT_MS 5000
 
+/* What each of the batches says of processes, threads and resources, and not its rows, in one transaction: one may describe
+ * what the rows of another use. */
+int store_write_descriptions(Store *s, Batch *const *batches, size_t n, char **ret_error);
+
 /* A connection to a file, or for path NULL to an empty database in memory. `parameters` are those of an SQLite URI. */
 int store_new(const char *path, const char *parameters, int flags, Store **ret, char **ret_error);
 

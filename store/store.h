@@ -86,7 +86,8 @@ int store_add_kpi(Store *s, const char *name, const StoreKpi *points, size_t n, 
 /* Passive WAL checkpoint; truncates the WAL when it can. */
 int store_checkpoint(Store *s);
 
-/* An SQLite image with the same schema that holds the given batches, in a sealed memfd. */
+/* An SQLite image with the same schema that holds the given batches, in a sealed memfd. Each may be described in any of
+ * them. */
 int store_image(const StoreMachine *machine, Batch *const *batches, size_t n_batches, int *ret_fd, char **ret_error);
 
 /* Opens an image (what store_image() made) read only; takes ownership of nothing, the fd may be closed afterwards. */

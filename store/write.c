@@ -289,8 +289,7 @@ static int write_rows(Store *s, const Batch *b, MergedList *merged, char **ret_e
         return r;
 }
 
-int store_write(Store *s, const Batch *b, char **ret_error) {
-        MergedList merged = {};
+static int begin(Store *s, char **ret_error) {
         int r;
 
         r = run_simple(s, STATEMENT_BEGIN, ret_error);
@@ -298,9 +297,11 @@ int store_write(Store *s, const Batch *b, char **ret_error) {
                 return r;
         for (enum object object = 0; object < _OBJECT_MAX; object++)
                 keymap_begin(s->keys + object);
+        return 0;
+}
 
-        r = write_rows(s, b, &merged, ret_error);
-        free(merged.items);
+/* Commits what went well, or undoes it. */
+static int end(Store *s, int r, char **ret_error) {
         if (r >= 0)
                 r = run_simple(s, STATEMENT_COMMIT, ret_error);
         if (r >= 0)
@@ -312,4 +313,29 @@ int store_write(Store *s, const Batch *b, char **ret_error) {
         for (enum object object = 0; object < _OBJECT_MAX; object++)
                 keymap_rollback(s->keys + object);
         return r;
+}
+
+int store_write(Store *s, const Batch *b, char **ret_error) {
+        MergedList merged = {};
+        int r;
+
+        r = begin(s, ret_error);
+        if (r < 0)
+                return r;
+        r = write_rows(s, b, &merged, ret_error);
+        free(merged.items);
+        return end(s, r, ret_error);
+}
+
+int store_write_descriptions(Store *s, Batch *const *batches, size_t n, char **ret_error) {
+        int r;
+
+        r = begin(s, ret_error);
+        if (r < 0)
+                return r;
+        for (enum row_kind kind = 0; r >= 0 && kind <= ROW_SOCKET; kind++)
+                for (size_t i = 0; r >= 0 && i < n; i++)
+                        r = kind == ROW_PROCESS ? write_processes(s, batches[i], ret_error)
+                                                : write_kind(s, kind, batches[i], ret_error);
+        return end(s, r, ret_error);
 }

@@ -9,7 +9,11 @@
 static Registry *registry(unsigned processes, unsigned resources) {
         Registry *r = NULL;
 
-        ck_assert_int_eq(registry_new(&(RegistryLimits){ .processes = processes, .resources = resources }, &r), 0);
+        ck_assert_int_eq(registry_new(&(RegistryLimits){ .processes = processes,
+                                                      .resources = resources,
+                                                      .threads = 100 },
+                                         &r),
+                        0);
         return r;
 }
 
@@ -104,7 +108,7 @@ START_TEST(test_superseded_thread) {
 
         /* When the old one goes, the new one stays. */
         end_thread(older, 1000 * NSEC_PER_SEC);
-        registry_collect(r, 2000 * NSEC_PER_SEC);
+        registry_collect(r, 2000 * NSEC_PER_SEC, 0, NULL);
         ck_assert_ptr_null(registry_thread_by_handle(r, 41));
         ck_assert_ptr_eq(registry_thread(r, &id), newer);
         ck_assert_uint_eq(registry_n_threads(r), 1);
@@ -186,7 +190,7 @@ START_TEST(test_limits) {
 
         /* Room comes with time. */
         futex.address = 2;
-        registry_collect(r, 1000 * NSEC_PER_SEC);
+        registry_collect(r, 1000 * NSEC_PER_SEC, 0, NULL);
         ck_assert_uint_eq(registry_n_resources(r), 0);
         ck_assert_uint_eq(registry_n_known_processes(r), 0);
         ck_assert_ptr_nonnull(registry_resource(r, &futex, &created));
@@ -207,7 +211,7 @@ START_TEST(test_limits) {
         ck_assert_ptr_null(registry_add_process(r, &id, false));
 
         /* What was collected is not found by its number. */
-        registry_collect(r, 2000 * NSEC_PER_SEC);
+        registry_collect(r, 2000 * NSEC_PER_SEC, 0, NULL);
         ck_assert_ptr_null(registry_process_by_pid(r, 9));
         ck_assert_uint_eq(registry_n_known_processes(r), 0);
 }
@@ -238,7 +242,7 @@ START_TEST(test_collect) {
         futex.address = 1;
         registry_resource(r, &futex, &created)->used_ns = now - 500 * NSEC_PER_SEC;
 
-        registry_collect(r, now);
+        registry_collect(r, now, 0, NULL);
         ck_assert_ptr_null(registry_thread_by_handle(r, 11));
         ck_assert_ptr_nonnull(registry_thread_by_handle(r, 12));
         ck_assert_ptr_nonnull(registry_thread_by_handle(r, 13));
@@ -254,11 +258,68 @@ START_TEST(test_collect) {
         }
         ck_assert_uint_eq(registry_n_resources(r), 1);
 
-        registry_collect(r, now + 200 * NSEC_PER_SEC);
+        registry_collect(r, now + 200 * NSEC_PER_SEC, 0, NULL);
         ck_assert_uint_eq(registry_n_known_processes(r), 1);
         ck_assert_uint_eq(registry_n_threads(r), 1);
         ck_assert_uint_eq(registry_n_resources(r), 0);
         ck_assert_ptr_eq(registry_threads(r)->process, live);
+}
+END_TEST
+
+typedef struct Forgotten {
+        unsigned processes, threads, resources;
+} Forgotten;
+
+static void forget_process(const Process *p, void *userdata) {
+        ((Forgotten *) userdata)->processes++;
+}
+
+static void forget_thread(const Thread *t, void *userdata) {
+        ((Forgotten *) userdata)->threads++;
+}
+
+static void forget_resource(const Resource *s, void *userdata) {
+        ((Forgotten *) userdata)->resources++;
+}
+
+/* What rows of the last minute name is given up when there is no room for what is new, and then it is shown first. */
+START_TEST(test_collect_when_crowded) {
+        _cleanup_(registry_freep) Registry *r = registry(100, 100);
+        uint64_t now = 1000 * NSEC_PER_SEC, generation = now - NSEC_PER_SEC;
+        Forgotten forgotten = {};
+        const RegistryForget forget = { forget_process, forget_thread, forget_resource, &forgotten };
+        bool created;
+
+        for (uint64_t i = 1; i <= 50; i++) {
+                end_thread(add_thread(r, add_process(r, i, 1), i, 1, i), now - i * NSEC_PER_SEC);
+                registry_object(r, PRISM_KIND_INET, i, 0, &created)->used_ns = now - i * NSEC_PER_SEC;
+        }
+        ck_assert(!registry_is_crowded(r));
+        registry_collect(r, now, generation, &forget);
+        ck_assert_uint_eq(registry_n_known_processes(r), 50);
+        ck_assert_uint_eq(registry_n_resources(r), 50);
+        ck_assert_uint_eq(forgotten.resources, 0);
+
+        /* The oldest are enough. */
+        add_process(r, 51, 1)->used_ns = now;
+        registry_object(r, PRISM_KIND_INET, 51, 0, &created)->used_ns = now;
+        ck_assert(registry_is_crowded(r));
+        registry_collect(r, now, generation, &forget);
+        ck_assert_uint_eq(registry_n_known_processes(r), 31);
+        ck_assert_uint_eq(registry_n_resources(r), 31);
+        ck_assert_uint_eq(forgotten.processes, 20);
+        ck_assert_uint_eq(forgotten.threads, 20);
+        ck_assert_uint_eq(forgotten.resources, 20);
+
+        /* Never what is in use, nor threads of which a row may still come. */
+        for (uint64_t i = 100; i < 160; i++) {
+                end_thread(add_thread(r, add_process(r, i, 1), i, 1, i), now - NSEC_PER_SEC);
+                registry_object(r, PRISM_KIND_INET, i, 0, &created)->used_ns = now;
+        }
+        registry_collect(r, now, generation, &forget);
+        ck_assert_uint_ge(registry_n_known_processes(r), 60);
+        ck_assert_uint_eq(registry_n_resources(r), 62); /* and what was used a second ago */
+        ck_assert(registry_is_crowded(r));
 }
 END_TEST
 
@@ -274,12 +335,12 @@ START_TEST(test_collect_after_boot) {
                 if (!waker)
                         waker = add_thread(r, p, 4, 1, 0);
                 waker->used_ns = second * NSEC_PER_SEC;
-                registry_collect(r, second * NSEC_PER_SEC);
+                registry_collect(r, second * NSEC_PER_SEC, 0, NULL);
                 ck_assert_ptr_eq(registry_process(r, &id), p);
         }
-        registry_collect(r, 1000 * NSEC_PER_SEC);
+        registry_collect(r, 1000 * NSEC_PER_SEC, 0, NULL);
         ck_assert_ptr_null(registry_thread(r, &id));
-        registry_collect(r, 2000 * NSEC_PER_SEC);
+        registry_collect(r, 2000 * NSEC_PER_SEC, 0, NULL);
         ck_assert_uint_eq(registry_n_known_processes(r), 0);
 }
 END_TEST
@@ -308,7 +369,7 @@ START_TEST(test_connections) {
         ck_assert_ptr_null(registry_connection(r, &there));
         ck_assert_ptr_eq(registry_connection(r, &here), c);
         /* What is forgotten is not found. */
-        registry_collect(r, 1000 * NSEC_PER_SEC);
+        registry_collect(r, 1000 * NSEC_PER_SEC, 0, NULL);
         ck_assert_ptr_null(registry_connection(r, &here));
         ck_assert_uint_eq(registry_n_resources(r), 0);
 }
@@ -434,8 +495,8 @@ START_TEST(test_many) {
         for (Thread *t = registry_threads(r); t; t = t->hh_handle.next)
                 end_thread(t, 1);
         ck_assert_uint_eq(registry_n_threads(r), 0);
-        registry_collect(r, 10000 * NSEC_PER_SEC);
-        registry_collect(r, 20000 * NSEC_PER_SEC);
+        registry_collect(r, 10000 * NSEC_PER_SEC, 0, NULL);
+        registry_collect(r, 20000 * NSEC_PER_SEC, 0, NULL);
         ck_assert_uint_eq(registry_n_known_processes(r), 0);
         ck_assert_uint_eq(registry_n_resources(r), 0);
         ck_assert_ptr_null(registry_threads(r));
@@ -509,6 +570,7 @@ int main(void) {
         tcase_add_test(tests, test_for_each_thread);
         tcase_add_test(tests, test_limits);
         tcase_add_test(tests, test_collect);
+        tcase_add_test(tests, test_collect_when_crowded);
         tcase_add_test(tests, test_collect_after_boot);
         tcase_add_test(tests, test_connections);
         tcase_add_test(tests, test_resources);
