@@ -10,6 +10,9 @@ import signal
 import subprocess
 import time
 
+SUITE_TIMEOUT = 300
+STATE = pathlib.Path("/var/lib/prism")
+STATE_DISK = "/dev/vdc"
 DISK = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
@@ -18,19 +21,21 @@ def say(text):
 
 
 def install():
-    """As `meson install` on the running system does."""
+    """As `meson install` on the running system does; what prism records is on a disk of its own."""
     subprocess.run(["cp", "-a", "--no-preserve=ownership", f"{DISK}/tree/.", "/"], check=True)
     subprocess.run(["sh", DISK / "units/after-install"], check=True)
+    STATE.mkdir(mode=0o750, parents=True)
+    subprocess.run(["mount", STATE_DISK, STATE], check=True)
 
 
-def run_suite(name, script, seconds, environment):
+def run_suite(name, script, environment):
     say(f"suite {name}")
     started = time.monotonic()
     # A group of its own, so that nothing of a suite which hangs is left for the next one.
     process = subprocess.Popen(["python3", script], stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT,
                                cwd=script.parent, env={**os.environ, **environment}, start_new_session=True)
     try:
-        code = process.wait(seconds)
+        code = process.wait(SUITE_TIMEOUT)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -40,12 +45,13 @@ def run_suite(name, script, seconds, environment):
 
 def main():
     plan = json.loads((DISK / "plan.json").read_text("utf-8"))
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
-                   "PYTHONUNBUFFERED": "1", "PRISM_BUILD": str(DISK / "build"), **plan["environment"]}
-    say(f"kernel {os.uname().release}")
+    environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8",
+                   "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "PRISM_BUILD": str(DISK / "build"),
+                   **plan["environment"]}
+    say(f"kernel {os.uname().release}, started within {time.clock_gettime(time.CLOCK_BOOTTIME):.1f} s")
     install()
-    for name, script, seconds in plan["suites"]:
-        run_suite(name, DISK / script, seconds, environment)
+    for name, script in plan["suites"]:
+        run_suite(name, DISK / script, environment)
     say("done")
 
 
