@@ -195,7 +195,7 @@ const char *label_loss(const char *reason) {
                                 "switches or wakes that the kernel did not show, because a program was running on that "
                                 "CPU" },
                 { "resource-limit", "waits without their resource, because the limit of resources was reached" },
-                { "process-limit", "processes that were not followed, because the limit of processes was reached" },
+                { "process-limit", "threads that were not recorded, because the limit of processes was reached" },
                 { "observed-limit",
                                 "wakers and users of a CPU that could not be named, because the limit of processes was "
                                 "reached" },

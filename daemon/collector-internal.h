@@ -9,6 +9,13 @@
 
 #define NAME_TRIES 3
 
+/* A thread for whose process there was no room. It is tried again at each look, and counted when the first row of it is
+ * lost. */
+typedef struct Refused {
+        uint64_t handle; /* 0: none */
+        bool counted;
+} Refused;
+
 struct Collector {
         Probes *probes;
         Registry *registry;
@@ -20,8 +27,7 @@ struct Collector {
         unsigned n_by_slot;
         /* Slots whose thread ended go back after one more turn of the generations, when no program can write them. */
         bool *on_its_way; /* [n_by_slot] */
-        /* [n_by_slot] handle of the thread there that could not be entered, which is counted; 0: none. */
-        uint64_t *refused;
+        Refused *refused; /* [n_by_slot] */
         unsigned *ending, *ended;
         size_t n_ending, c_ending, n_ended, c_ended;
 

@@ -203,8 +203,8 @@ static void thread_end(Collector *c, Thread *t, uint64_t exit_ns, bool exited) {
 }
 
 static int slots_grow(Collector *c, unsigned n) {
-        uint64_t *refused;
         Thread **threads;
+        Refused *refused;
         bool *flags;
 
         if (n <= c->n_by_slot)
@@ -233,6 +233,7 @@ static void scan_slot(Collector *c, unsigned slot) {
         Thread *t = c->by_slot[slot];
         struct prism_thread_info info;
         Process *p;
+        bool late;
 
         if (c->on_its_way[slot] || (t && t->info_sequence == probes_info_sequence(c->probes, slot)))
                 return;
@@ -248,9 +249,10 @@ static void scan_slot(Collector *c, unsigned slot) {
                         return;
                 p = process_of_info(c, &info);
                 if (!p) {
-                        if (c->refused[slot] != info.thread)
-                                losses_count(&c->losses, "collector", errno == ENOSPC ? "process-limit" : "memory", 1);
-                        c->refused[slot] = info.thread;
+                        if (errno != ENOSPC)
+                                losses_count(&c->losses, "collector", "memory", 1);
+                        else if (c->refused[slot].handle != info.thread)
+                                c->refused[slot] = (Refused){ .handle = info.thread };
                         return;
                 }
                 t = registry_add_thread(c->registry, &id, info.thread, p);
@@ -260,7 +262,9 @@ static void scan_slot(Collector *c, unsigned slot) {
                 }
                 t->tid = info.user_tid;
                 t->slot = slot;
-                t->accounted_ns = info.tracked_ns;
+                /* What was lost before is counted: it begins with its next row. */
+                late = c->refused[slot].handle == info.thread && c->refused[slot].counted;
+                t->accounted_ns = late ? 0 : info.tracked_ns;
                 t->used_ns = info.tracked_ns;
                 t->live = true;
                 p->live_threads++;
@@ -327,8 +331,14 @@ static void collect_row(Collector *c, unsigned idle, unsigned slot) {
                 return;
         t = registry_thread_by_handle(c->registry, row->thread);
         if (!t || !t->live) {
-                /* It could not be entered (counted there); or it was released while its last time was being added, and
-                 * then its slot is on its way back already. */
+                Refused *refused = &c->refused[slot];
+
+                if (!t && refused->handle == row->thread && !refused->counted) {
+                        losses_count(&c->losses, "collector", "process-limit", 1);
+                        refused->counted = true;
+                }
+                /* It could not be entered; or it was released while its last time was being added, and then its slot is
+                 * on its way back already. */
                 if (!t && row->exit_ns)
                         slot_end(c, slot);
                 memset(row, 0, sizeof(*row));
@@ -351,6 +361,8 @@ static void collect_row(Collector *c, unsigned idle, unsigned slot) {
         t->row_tick = c->tick;
         t->row_from_ns = row->from_ns;
         t->row_until_ns = row->until_ns;
+        if (t->accounted_ns == 0)
+                t->accounted_ns = row->from_ns;
         if (row->from_ns != t->accounted_ns) {
                 /* Each interval must begin where the last one ended. */
                 losses_count(&c->losses, "collector", row->from_ns > t->accounted_ns ? "gap" : "overlap", 1);

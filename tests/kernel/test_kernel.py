@@ -35,7 +35,6 @@ BOOTS = (
     # Debian's default: control groups v2 only.
     ("", {
         "service": "kernel/test_service.py",
-        "clock": "kernel/test_clock.py",
         "conservation": "truth/test_conservation.py",
         "futexes": "truth/test_futexes.py",
         "waits": "truth/test_waits.py",
@@ -44,6 +43,7 @@ BOOTS = (
         "sockets": "truth/test_sockets.py",
         "calls": "truth/test_calls.py",
         "compat32": "truth/test_compat32.py",
+        "clock": "kernel/test_clock.py",
         "power": "kernel/test_power.py",
     }),
     # With the v1 controllers that the tests use to slow down a disk or a CPU.
