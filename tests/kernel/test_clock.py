@@ -96,15 +96,15 @@ class Suspend(ClockTest):
         self.suspended_ns = boot_now() - awake_now() - before
 
     def test_time_while_suspended(self):
-        """The boot clock goes on. Who ran is stopped for so long, who slept has slept on; nobody ran."""
+        """The boot clock goes on. Who ran is frozen for so long, who slept has slept on; nobody ran."""
         recording, thread, known = self.spin(self.suspend)
         note(f"suspended for {self.suspended_ns / NS:.3f} s")
         # The clock that goes on meanwhile counts whole seconds.
         self.assertGreater(self.suspended_ns, (SUSPENDED_SECONDS - 2) * NS)
         waits = recording.waits(thread)
         note(str([(w.kind, w.op, w.count, w.total_ns) for w in waits]))
-        stopped = self.only([w for w in waits if (w.kind, w.op) == ("signal", "stopped")], f"stopped: {waits}")
-        self.assert_close(stopped.total_ns, self.suspended_ns, "stopped")
+        frozen = self.only([w for w in waits if (w.kind, w.op) == ("signal", "frozen")], f"frozen: {waits}")
+        self.assert_close(frozen.total_ns, self.suspended_ns, "frozen")
         self.assertLess(recording.times(thread)["healed_ns"], MS)
 
         # The main thread waits for the other one, and is asleep all the time.

@@ -4,6 +4,10 @@
 Each of their tests is a test of this one, so the numbers stay what they are. At the end of the first boot the power is cut.
 
 test_kernel.py [SUITE...]     only these suites
+
+By hand so far: some tests fail there. The variants of conservation, because their "hop" needs a second CPU. Not understood
+yet: the program of sockets' Connections does not come to its end; a ring of io_uring has more waits than rounds; the kernel
+counts requests to a loop device that no recording has (perhaps udev's, before and after it).
 """
 
 import datetime
@@ -56,7 +60,10 @@ BOOTS = (
 )
 
 # Tests that may be skipped there, and why. Another skipped test is a failure: it would say nothing about this kernel.
-MAY_SKIP = {}
+MAY_SKIP = {
+    "futexes: Operations.test_futex2_wait": "does not have the system call",  # 6.7
+    "futexes: Operations.test_waitv_woken_by_futex2": "does not have the system call",
+}
 
 
 class Report:
