@@ -58,15 +58,14 @@ struct disk_generations_map disk_generations SEC(".maps");
 /* Who submits: nobody that can be named when it is done from an interrupt. */
 static __always_inline void read_submitter(struct disk_request *request) {
         struct task_struct *current = bpf_get_current_task_btf();
-        struct thread_state *st = NULL;
+        struct thread_state *st;
 
         if (interrupt_count(current)) {
                 request->kernel_thread = 1;
                 __builtin_memcpy(request->comm, "kernel", sizeof("kernel"));
                 return;
         }
-        if (current->bpf_storage)
-                st = bpf_task_storage_get(&threads, current, 0, 0);
+        st = state_of(current);
         if (st)
                 request->key.thread = st->thread;
         request->key.process_start_ns = KERNEL_READ(current, group_leader, start_boottime);

@@ -4,7 +4,7 @@
  * fault; object.bpf.c checks the answer where that matters.
  *
  * Here and elsewhere in bpf/ what several programs need and is large is a global function: the verifier then looks at it
- * once, and not again for each way that leads to it. Such functions are given numbers, and memory of maps or of the
+ * once, and not again for each way that leads to it; __noinline, since all of bpf/ is one unit. Such functions are given numbers, and memory of maps or of the
  * caller's stack; never kernel pointers. */
 #ifndef PRISM_FILE_H
 #define PRISM_FILE_H

@@ -7,11 +7,7 @@
 #include "object.bpf.h"
 
 static __always_inline struct thread_state *current_state(void) {
-        struct task_struct *current = bpf_get_current_task_btf();
-
-        if (!current->bpf_storage)
-                return NULL;
-        return bpf_task_storage_get(&threads, current, 0, 0);
+        return state_of(bpf_get_current_task_btf());
 }
 
 /* Each page fault of the host, minor ones too. */

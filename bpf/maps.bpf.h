@@ -115,6 +115,11 @@ struct threads_map {
 };
 extern struct threads_map threads SEC(".maps");
 
+/* NULL: the thread is not tracked. Storage may also be another program's. */
+static __always_inline struct thread_state *state_of(struct task_struct *task) {
+        return task->bpf_storage ? bpf_task_storage_get(&threads, task, 0, 0) : NULL;
+}
+
 /* Key: slot. Written when a thread becomes tracked; never deleted, reused with the slot. */
 struct thread_info_map {
         __uint(type, BPF_MAP_TYPE_ARRAY);

@@ -435,9 +435,7 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task) {
         struct thread_state *st;
 
-        if (!task->bpf_storage)
-                return 0;
-        st = bpf_task_storage_get(&threads, task, 0, 0);
+        st = state_of(task);
         if (!st)
                 return 0;
 

@@ -96,9 +96,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm) {
         struct thread_state *st;
         __u32 slot;
 
-        if (!task->bpf_storage)
-                return 0;
-        st = bpf_task_storage_get(&threads, task, 0, 0);
+        st = state_of(task);
         if (!st)
                 return 0;
         slot = st->slot;
@@ -152,9 +150,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 
         if (control.report_execs)
                 send_event(task, PRISM_EVENT_EXEC);
-        if (!task->bpf_storage)
-                return 0;
-        st = bpf_task_storage_get(&threads, task, 0, 0);
+        st = state_of(task);
         if (!st)
                 return 0;
 

@@ -117,8 +117,7 @@ static __always_inline void waker_note(struct task_struct *task, struct thread_s
         if (st->waker_kind != PRISM_WAKER_THREAD)
                 return;
 
-        /* Storage may also be another program's. */
-        waker = current->bpf_storage ? bpf_task_storage_get(&threads, current, 0, 0) : NULL;
+        waker = state_of(current);
         if (waker) {
                 st->waker_tid = 0;
                 st->waker = waker->thread;

@@ -34,9 +34,9 @@ struct Connection {
         Server *server;
         sd_bus *bus;
         bool private, doomed, begun;
-        uint64_t full_since_usec,
-                        full_with; /* signals are left out since then, and how many messages waited; 0: they are not */
-        Access *access;            /* on the system bus */
+        uint64_t full_since_usec; /* signals are left out since then; 0: they are not */
+        uint64_t full_with;       /* how many messages waited then */
+        Access *access;           /* on the system bus */
         Connection *next;
 };
 

@@ -82,7 +82,7 @@ class ComparisonTest(ObjectTest):
             worst = max(worst, (abs(prism - other) - doubt) / whole)
             if abs(prism - other) > LIMIT * whole + doubt + (slack or {}).get(name, 0):
                 problems.append(f"{name}: prism {shown(prism, unit)}, {tool} {shown(other, unit)} ({difference(prism, other)})")
-        self.assertGreaterEqual(len(compared), max(1, left_out), 
+        self.assertGreaterEqual(len(compared), max(1, left_out),
                                 f"{what}: too little to compare with {tool}: {pairs}, unsure {unsure}")
         remarks = [f"{len(compared)} compared, the worst {worst:.2%}"] if len(pairs) > 1 else []
         remarks += [f"{shown(doubts, unit)} unsure"] if doubts else []
